@@ -135,7 +135,7 @@ def expand_for_reading(conversation: Conversation, content: str) -> list[dict[st
         return blocks
     files = map_named_files(conversation, [content])
     digests = [one.digest for one in names if one.media_type == TEXT]
-    texts = read_named_texts(conversation.pk, digests)
+    texts = read_attachment_texts(conversation.pk, digests)
     return [_expand_block(block, files, texts) for block in blocks]
 
 

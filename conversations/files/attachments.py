@@ -35,7 +35,6 @@ from conversations.files.file_texts import clean_display_name, explain_media_err
 from conversations.files.workspace.write import find_free_path
 from conversations.log.erase_functions import erase_texts
 from conversations.log.legal_holds import is_owner_held
-from conversations.log.named_texts import expand_attachments
 from conversations.log.texts import lock_texts_exclusively, store_blob
 from conversations.log.tree import build_path_condition
 from conversations.models import ApiModel, Attachment, Conversation, User

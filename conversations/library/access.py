@@ -10,8 +10,8 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from conversations.budgets.prices import filter_models_of
+from conversations.log.prepared_rows import shape_of
 from conversations.log.settings_version import VERSION, note_settings_version
-from conversations.log.whole_rows import shape_of
 from conversations.models import IS_LIVE, LIVE, Conversation, QueuedPrompt, Turn, User
 
 #: What is in the trash for a time. What was due from its deletion on, as a temporary conversation

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from conversations.context.view import wire
 from conversations.log.page_version import raise_locked
-from conversations.log.whole_rows import read_rows, shape_of
+from conversations.log.prepared_rows import read_rows, shape_of
 from conversations.models import (
     ApiCall,
     ApiResult,

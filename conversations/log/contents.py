@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+from conversations.log.prepared_rows import shape_of
 from conversations.log.settings_version import VERSION, note_settings_version
-from conversations.log.whole_rows import shape_of
 from conversations.models import LIVE, Conversation, Turn, User
 
 _LIVE = ", ".join(f"'{state}'" for state in LIVE)

@@ -23,7 +23,7 @@ from threading import Lock
 
 from django.db import connection, transaction
 
-from conversations.log.whole_rows import read_rows, shape_of
+from conversations.log.prepared_rows import read_rows, shape_of
 from conversations.models import Conversation
 
 #: The version before a change and the one after it; equal if nothing was raised.

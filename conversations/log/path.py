@@ -17,9 +17,9 @@ from django.db.models import Q
 from conversations.context.steps.kinds import TransformationKind
 from conversations.context.view import attachment_refs, edits
 from conversations.context.view.view import Kind, Message, View
+from conversations.log.attachment_texts import read_attachment_texts
 from conversations.log.contents import read_contents
 from conversations.log.findings import DAMAGE, split_chunks
-from conversations.log.named_texts import read_named_texts
 from conversations.models import Conversation, Transformation
 from conversations.models import Message as MessageRow
 
@@ -129,7 +129,9 @@ def _find_before(found: Entries, number: int) -> int:
 def _expand_files(conversation: Conversation, found: Entries) -> Entries:
     """Replace references to files by the files' texts; a reference to a lost file stays."""
     names = {seq: digests for seq, (_, entry) in found.items() if (digests := _list_digests(entry))}
-    texts = read_named_texts(conversation.pk, {name for some in names.values() for name in some})
+    texts = read_attachment_texts(
+        conversation.pk, {name for some in names.values() for name in some}
+    )
     for seq in names:
         parent, entry = found[seq]
         if isinstance(entry, Message):

@@ -17,7 +17,7 @@ from conversations.context.tokens.media import TEXT
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.log import search_terms
-from conversations.log.whole_rows import shape_of
+from conversations.log.prepared_rows import shape_of
 from conversations.models import Attachment, Conversation, Message, SearchText
 
 INDEXED_KINDS = ("prompt", "answer")

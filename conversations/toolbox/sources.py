@@ -27,7 +27,7 @@ from conversations.context.view.attachment_refs import find_reference
 from conversations.context.view.blocks import read_result_text
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.workspace.attached import FOLDER
-from conversations.log.named_texts import read_named_texts
+from conversations.log.attachment_texts import read_attachment_texts
 from conversations.log.tree import build_path_condition
 from conversations.models import Attachment, Conversation, Message, ToolCall
 from tools.documents import extract_text
@@ -214,7 +214,7 @@ def _read_file(conversation: Conversation, block: dict[str, Any], *, is_pdf: boo
     """Return the text of an attached or imported file; None when it cannot be read."""
     named, data = find_reference(block), block["source"].get("data")
     if named:
-        data = read_named_texts(conversation.pk, [named.digest]).get(named.digest, data)
+        data = read_attachment_texts(conversation.pk, [named.digest]).get(named.digest, data)
     if not isinstance(data, str):
         return None
     try:

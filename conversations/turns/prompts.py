@@ -27,7 +27,7 @@ from conversations.files.attachments import (
 )
 from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
-from conversations.log.whole_rows import shape_of
+from conversations.log.prepared_rows import shape_of
 from conversations.models import IS_LIVE, LIVE, Attachment, Conversation, Turn, User
 from conversations.rendering.numbers import write_number
 from conversations.rendering.refusal import RefusalError

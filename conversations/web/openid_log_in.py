@@ -248,7 +248,7 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 
 @require_safe
-def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
+def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Receive the person from the provider, with a code for this log-in."""
     _require(provider_id)
     adapter = OpenIdAdapter(request, provider_id)

@@ -40,7 +40,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
-def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
+def withdraw(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
     """Withdraw a queued message; the page may put its text into the composer."""
     conversation = load_owned_conversation(require_user(request), public_id)
     if not withdraw_prompt(conversation=conversation, client_id=client_id):

@@ -109,7 +109,7 @@ def notices(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_POST
-def put_away(request: HttpRequest) -> HttpResponse:
+def dismiss(request: HttpRequest) -> HttpResponse:
     """Dismiss a notice in every tab."""
     user = require_user(request)
     dismiss_notice(user_id=user.pk, name=request.POST.get("notice", ""))

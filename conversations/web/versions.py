@@ -51,7 +51,7 @@ def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 
 @login_required
 @require_POST
-def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
+def continue_answer(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Continue the cut answer of the last turn."""
     turn = load_owned_turn(require_user(request), public_id, number)
     return _answer_version(request, turn, lambda: continue_turn(turn=turn))

@@ -245,7 +245,8 @@ def card(row: Turn) -> str:
     found = [part.split('"')[0] for part in chat.split('href="')[1:]]
     (link,) = [each for each in found if "/?d=" in each or "/pixel.png?d=" in each]
     answer = client.get(
-        reverse("leave", args=[row.conversation.public_id]), {"to": link.replace("&amp;", "&")}
+        reverse("external_link", args=[row.conversation.public_id]),
+        {"to": link.replace("&amp;", "&")},
     )
     assert (answer.status_code, answer.headers.get("Location")) == (200, None)
     return answer.content.decode()

@@ -35,7 +35,7 @@ OWN = {
     "home", "new_chat", "new_model", "start", "list", "search", "trash", "empty_trash",
     "workspace", "files", "move_file", "delete_file", "empty_files", "files_waiting", "usage",
     "usage_csv", "own_limit",
-    "budget_notices", "put_notice_away", "data", "export_all", "import", "delete_data",
+    "budget_notices", "dismiss_notice", "data", "export_all", "import", "delete_data",
     "preferences", "appearance_settings", "chat_settings", "shortcuts_settings",
     "context_settings", "mail_settings", "saved_prompts", "new_prompt", "prompt_choices",
     "import_prompts",
@@ -83,7 +83,7 @@ def test_whose_every_url_is_has_been_said() -> None:
     known = {view.name for view in PAGES if view.is_of_somebody}
     assert not known & (OWN | PUBLIC)
     assert {view.name for view in PAGES} - known - OWN - PUBLIC == set()
-    assert {"chat", "file", "workspace_file", "change_mail", "take_back", "erase"} <= known
+    assert {"chat", "file", "workspace_file", "change_mail", "withdraw", "erase"} <= known
 
 
 @pytest.mark.parametrize("kind", with_slice(["another", "staff", "superuser"]))

@@ -14,7 +14,7 @@ from conversations.context.view import attachment_refs, wire
 from conversations.context.view.attachment_refs import MissingFile
 from conversations.context.view.view import Message as ViewMessage
 from conversations.files.attachments import AttachmentError, drop_attachment
-from conversations.log import named_texts
+from conversations.log import attachment_texts
 from conversations.log.rebuild import rebuild_request
 from conversations.models import ApiModel, Attachment, Blob, Conversation, Message, Turn, User
 from conversations.transcript import meter, transcript
@@ -77,7 +77,7 @@ def test_a_prompt_weighs_with_its_files_and_the_meter_counts_them(user: User) ->
     turn = started(user, *files)
     row = Message.objects.get(turn=turn)
     whole = ViewMessage.parse(
-        0, "prompt", named_texts.expand_attachments(turn.conversation_id, row.content)
+        0, "prompt", attachment_texts.expand_attachments(turn.conversation_id, row.content)
     )
     assert row.estimate == whole.tokens == view_of(turn).tokens
     assert [file.estimate for file in files] == [block.tokens for block in whole.blocks[:2]]
@@ -162,7 +162,7 @@ def test_a_name_reaches_no_file_of_another_conversation(user: User) -> None:
     digest = Attachment.objects.get().data_id
     content = wire.join([attachment_refs.write_block("image/png", digest, "")])
     with pytest.raises(MissingFile):
-        named_texts.expand_attachments(other.conversation_id, content)
+        attachment_texts.expand_attachments(other.conversation_id, content)
 
 
 def test_a_file_sent_in_one_chat_is_not_sent_in_another_by_its_id(user: User) -> None:

@@ -308,7 +308,7 @@ def test_a_link_opens_at_once_unless_it_carries_words_of_the_chat() -> None:
     conversation = people_and_turns.conversation_of(lease)
     client = Client(headers={"sec-fetch-site": "same-origin"})
     client.force_login(conversation.owner)
-    page = reverse("leave", args=[conversation.public_id])
+    page = reverse("external_link", args=[conversation.public_id])
     for free in ("https://docs.example/guide", "https://known.example/KX4711902"):
         answer = client.get(page, {"to": free})
         assert (answer.status_code, answer.headers["Location"]) == (302, free)
@@ -358,7 +358,8 @@ def test_a_link_waits_where_a_file_could_not_be_compared(how: str) -> None:
     client = Client(headers={"sec-fetch-site": "same-origin"})
     client.force_login(user)
     answer = client.get(
-        reverse("leave", args=[conversation.public_id]), {"to": "https://docs.example/guide"}
+        reverse("external_link", args=[conversation.public_id]),
+        {"to": "https://docs.example/guide"},
     )
     assert answer.status_code == 200
     assert "could not be compared" in answer.content.decode()

@@ -72,7 +72,7 @@ def test_each_percent_is_said_in_every_chat_until_it_is_put_away(percent: int) -
         assert f'data-notice="{window.pk}:{percent}"' in html
         assert 'hx-trigger="every 10s"' in html
         assert "is-over" not in html
-    away = client.post("/usage/notices/away/", {"notice": f"{window.pk}:{percent}"}, **HTMX)
+    away = client.post("/usage/notices/dismiss/", {"notice": f"{window.pk}:{percent}"}, **HTMX)
     assert "data-notice" not in text(away)
     for page in pages:
         assert "data-notice" not in text(client.get(page))

@@ -26,13 +26,13 @@ OF_HAND = {
 }  # fmt: skip
 #: Views that change something, and those that anybody may read.
 POSTS = {
-    "show", "continue", "send_queued", "take_back", "fork", "decide",
+    "show", "continue", "send_queued", "withdraw", "fork", "decide",
     "start", "send", "stop", "retry", "logout", "pin", "unpin", "restore", "undo", "rename",
     "pin_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
     "import_prompts",
     "choose_model",
     "copy_prompt", "delete_prompt",
-    "change_mail", "remove_mail", "remove_file", "put_notice_away", "own_limit", "move_file",
+    "change_mail", "remove_mail", "remove_file", "dismiss_notice", "own_limit", "move_file",
     "delete_file",
     "restore_files", "empty_files", "log_out_elsewhere",
     "log_out_one", "log_out_everywhere", "stop_impersonation", *OF_HAND,
@@ -157,11 +157,11 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
     assert {name for _, name in VIEWS} == {
         "updates",
         "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
-        "edit", "show", "continue", "send_queued", "take_back", "fork", "decide",
+        "edit", "show", "continue", "send_queued", "withdraw", "fork", "decide",
         "preferences", *OF_A_RESET, "password_reset_sent", "log_in_again", "log_out_elsewhere",
         "mfa_index", "mfa_view_recovery_codes", *OF_SECOND_FACTORS, *OF_A_SECOND_STEP,
         "largest", *OF_A_PERSON, *OF_A_PROVIDER,
-        "usage", "usage_csv", "own_limit", "budget_notices", "put_notice_away", "context_settings",
+        "usage", "usage_csv", "own_limit", "budget_notices", "dismiss_notice", "context_settings",
         "lab", "settings", "choose_model", "new_model", "tools", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "invitation", "live", "ready", "favicon", "metrics",
         "offline", "service_worker",
@@ -173,7 +173,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "saved_prompts", "prompt_choices", "use_prompt", "change_prompt", "copy_prompt",
         "delete_prompt", "import_prompts",
         "sessions", "log_out_one", "log_out_everywhere", "stop_impersonation",
-        "leave", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
+        "external_link", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
         seq = summarise(played).seq
     if name == "continue":
         played.conversation.turns.update(finish_reason="max_tokens")
-    if name == "take_back":
+    if name == "withdraw":
         people_and_turns.next_turn(played.conversation)
         turns.send_prompt(conversation=played.conversation, text="Later", client_id=UUID(UNKNOWN))
     if name in OF_THE_TRASH:

@@ -93,7 +93,7 @@ PAGES: dict[str, Any] = {
         "draft": EditablePrompt(1, words, (PromptPart(0, words),)),
         "client_id": samples.ID,
     },
-    "conversations/leaving.html": lambda words="x": {
+    "conversations/external_link.html": lambda words="x": {
         "conversation": samples.conversation(words),
         "url": words,
         "host": words,

@@ -196,8 +196,8 @@ def test_waiting_messages_are_shown_and_taken_back() -> None:
     assert "Send now" not in html
     turns.finish_turn(lease=lease, finish=Finish("cancelled", "stopped"))
     assert "Send now" in html_of(conversation)
-    assert post(conversation, f"queue/{name}/back/").status_code == 200
-    refusal = post(conversation, f"queue/{name}/back/")
+    assert post(conversation, f"queue/{name}/withdraw/").status_code == 200
+    refusal = post(conversation, f"queue/{name}/withdraw/")
     assert refusal.status_code == 409
     assert b"not waiting any more" in refusal.content
     assert "Later" not in html_of(conversation).partition('id="queue"')[2].partition("<form")[0]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from conversations.context.view import wire
+from conversations.log.attachment_texts import expand_attachments
 from conversations.log.entries import iterate_messages, iterate_transformations, list_path_numbers
-from conversations.log.named_texts import expand_attachments
 from conversations.models import Conversation, Message, Transformation
 
 

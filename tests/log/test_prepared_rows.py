@@ -9,7 +9,7 @@ from django.forms.models import model_to_dict
 from conversations.library.access import load_conversation
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import hold_lease
-from conversations.log.whole_rows import read_rows, shape_of
+from conversations.log.prepared_rows import read_rows, shape_of
 from conversations.models import ApiCall, ApiResult, Conversation, Message, Turn
 from tests.support import people_and_turns
 

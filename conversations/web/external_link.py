@@ -25,7 +25,7 @@ LONGEST_URL = 8_000
 
 @login_required
 @require_safe
-def leave(request: HttpRequest, public_id: UUID) -> HttpResponse:
+def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Open the link `to`, or show who would be told which words by opening it."""
     conversation = load_owned_conversation(require_user(request), public_id)
     url = request.GET.get("to", "")
@@ -33,7 +33,9 @@ def leave(request: HttpRequest, public_id: UUID) -> HttpResponse:
     context: dict[str, object]
     if len(url) > LONGEST_URL or not host or not is_allowed(url):
         context = {"conversation": conversation}
-        return render(request, "conversations/leaving.html", context, status=400 if url else 200)
+        return render(
+            request, "conversations/external_link.html", context, status=400 if url else 200
+        )
     words, unread = InformationFlow(conversation).check_link(url)
     if not words and not unread and request.headers.get("Sec-Fetch-Site") == "same-origin":
         response: HttpResponse = HttpResponseRedirect(url)
@@ -41,6 +43,6 @@ def leave(request: HttpRequest, public_id: UUID) -> HttpResponse:
         unread = tuple(dict.fromkeys(map(describe_source, unread)))
         shown = {"url": url, "host": host, "words": name_words(words), "unread": unread}
         context = shown | {"conversation": conversation}
-        response = render(request, "conversations/leaving.html", context)
+        response = render(request, "conversations/external_link.html", context)
     response["Referrer-Policy"] = "no-referrer"
     return response

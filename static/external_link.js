@@ -1,12 +1,12 @@
 /* agentweb: an outside link in an answer is opened by the page that looks at the words in its address. */
 "use strict";
 (() => {
-  function leave(event) {
+  function openLink(event) {
     const link = event.target.closest?.(".turn a[target=_blank][href^=http i]");
     const chat = location.pathname.match(/^.*\/c\/[0-9a-f-]{36}\//)?.[0];
     if (!link || !chat || (event.type === "auxclick" && event.button !== 1)) return;
     event.preventDefault();
-    window.open(`${chat}leave/?to=${encodeURIComponent(link.href)}`, "_blank", "noopener");
+    window.open(`${chat}link/?to=${encodeURIComponent(link.href)}`, "_blank", "noopener");
   }
-  for (const kind of ["click", "auxclick"]) document.addEventListener(kind, leave);
+  for (const kind of ["click", "auxclick"]) document.addEventListener(kind, openLink);
 })();

@@ -10,7 +10,7 @@ from conversations.context.view import attachment_refs
 from conversations.models import Attachment, Blob
 
 
-def read_named_texts(conversation_id: int, digests: Iterable[str]) -> dict[str, str]:
+def read_attachment_texts(conversation_id: int, digests: Iterable[str]) -> dict[str, str]:
     """Return the texts of a conversation's files by their digests; one query at most."""
     wanted = set(digests)
     if not wanted:
@@ -23,4 +23,6 @@ def read_named_texts(conversation_id: int, digests: Iterable[str]) -> dict[str, 
 def expand_attachments(conversation_id: int, content: str) -> str:
     """Return the content of one prompt with its files inserted; raises MissingFile."""
     digests = [one.digest for one in attachment_refs.list_references(content)]
-    return attachment_refs.expand_references(content, read_named_texts(conversation_id, digests))
+    return attachment_refs.expand_references(
+        content, read_attachment_texts(conversation_id, digests)
+    )
