@@ -156,7 +156,7 @@ BEHAVIOURS: dict[str, tuple[str, str]] = {
     # The list of chats.
     "chats are renamed, starred, archived, deleted and brought back": (
         "history",
-        "a_conversation_is_renamed_pinned_archived_deleted_and_brought_back",
+        "a_conversation_is_renamed_starred_archived_deleted_and_brought_back",
     ),
     "a message is found while one types": (
         "history",

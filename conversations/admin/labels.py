@@ -110,7 +110,7 @@ OWN: dict[str, dict[str, Promise]] = {
         "archived_at": _("archived"),
         "erase_at": _("to be erased"),
         "head": _("entries"),
-        "pinned_at": _("pinned"),
+        "pinned_at": _("starred"),
         "policy": _("context policy"),
         "removed_by_rule": _("deleted by the rule"),
         "updated_at": _("last changed"),

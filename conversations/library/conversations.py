@@ -1,4 +1,4 @@
-"""Actions on a conversation in the list: rename, pin, archive, delete, restore.
+"""Actions on a conversation in the list: rename, star, archive, delete, restore.
 
 None of them changes the order of the list, which follows the last message. A deleted conversation
 disappears from every page, list and search at once; its log stays unchanged until its time in the
@@ -53,14 +53,14 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
     return title
 
 
-def pin_conversation(*, conversation: Conversation, is_pinned: bool) -> None:
-    """Pin the conversation to the top of the list, or unpin it."""
-    at = (conversation.pinned_at or timezone.now()) if is_pinned else None
+def star_conversation(*, conversation: Conversation, is_starred: bool) -> None:
+    """Star the conversation, which keeps it at the top of the list, or remove the star."""
+    at = (conversation.pinned_at or timezone.now()) if is_starred else None
     _update(conversation, pinned_at=at)
 
 
 def archive_conversation(*, conversation: Conversation, is_archived: bool) -> None:
-    """Archive the conversation, which also unpins it, or put it back into the list."""
+    """Archive the conversation, which also removes its star, or put it back into the list."""
     if is_archived:
         _update(
             conversation, archived_at=conversation.archived_at or timezone.now(), pinned_at=None

@@ -1,4 +1,4 @@
-"""The list of conversations: pinned first, then by day of the last message; archived apart.
+"""The list of conversations: starred first, then by day of the last message; archived apart.
 
 A page costs one query, the first one two. The next page continues under the heading where this one
 ended.
@@ -23,8 +23,8 @@ from conversations.models.cursor import Cursor, format_cursor
 from conversations.transcript.shapes import ConversationRow, Sidebar
 
 PAGE = 40
-#: Pinned conversations are all on the first page, up to this many.
-MOST_PINNED = 100
+#: Starred conversations are all on the first page, up to this many.
+MOST_STARRED = 100
 
 
 def read_sidebar(
@@ -34,17 +34,17 @@ def read_sidebar(
     place = Cursor.read(after)
     rows = annotate_rows(list_kept(user).filter(archived_at__isnull=not archived))
     newest = rows.filter(pinned_at=None).order_by("-updated_at", "-id")
-    pinned: list[Conversation] = []
+    starred: list[Conversation] = []
     if place is not None:
         newest = newest.filter(Q(updated_at__lt=place.at) | Q(updated_at=place.at, id__lt=place.id))
     else:
-        pinned = list(rows.exclude(pinned_at=None).order_by("-pinned_at", "-id")[:MOST_PINNED])
+        starred = list(rows.exclude(pinned_at=None).order_by("-pinned_at", "-id")[:MOST_STARRED])
     page = list(newest[: PAGE + 1])
     more = format_cursor(page[PAGE - 1].updated_at, page[PAGE - 1].pk) if len(page) > PAGE else ""
     now = timezone.now()
     groups: dict[str, list[ConversationRow]] = {}
-    if pinned:
-        groups[_("Starred")] = [build_row(row, current) for row in pinned]
+    if starred:
+        groups[_("Starred")] = [build_row(row, current) for row in starred]
     for row in page[:PAGE]:
         groups.setdefault(name_period(row.updated_at, now), []).append(build_row(row, current))
     return Sidebar(
@@ -113,7 +113,7 @@ def build_row(row: Conversation, current: Conversation | None = None) -> Convers
         is_live=bool(getattr(row, "live", False)),
         is_waiting=bool(getattr(row, "waiting", False)),
         is_current=current is not None and row.pk == current.pk,
-        is_pinned=row.pinned_at is not None,
+        is_starred=row.pinned_at is not None,
         is_archived=row.archived_at is not None,
         erase_at=row.erase_at,
     )

@@ -266,7 +266,7 @@ class ConversationRow:
     #: Whether the turn waits for a person's decision.
     is_waiting: bool = False
     is_current: bool = False
-    is_pinned: bool = False
+    is_starred: bool = False
     is_archived: bool = False
     #: When the conversation will be erased; None while it is not in the trash.
     erase_at: datetime | None = None

@@ -1,4 +1,4 @@
-"""Conversations as things one keeps: found, named, pinned, put away, thrown away, taken along."""
+"""Conversations as things one keeps: found, named, starred, put away, thrown away, taken along."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def open_menu(page: Page, title: str) -> None:
     await expect(page.locator("#menu")).to_be_visible()
 
 
-async def test_a_conversation_is_renamed_pinned_archived_deleted_and_brought_back(
+async def test_a_conversation_is_renamed_starred_archived_deleted_and_brought_back(
     page: Page, served: Served
 ) -> None:
     await set_up(page, served)

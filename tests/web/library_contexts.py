@@ -35,7 +35,7 @@ def framed(words: str) -> dict[str, Any]:
 
 def row(words: str) -> ConversationRow:
     return ConversationRow(
-        str(samples.ID), words, samples.NOW, is_live=True, is_pinned=True, erase_at=samples.NOW
+        str(samples.ID), words, samples.NOW, is_live=True, is_starred=True, erase_at=samples.NOW
     )
 
 

@@ -148,17 +148,17 @@ def test_a_hostile_name_is_text_everywhere() -> None:
     assert b"<script>alert" not in client.get("/trash/").content
 
 
-def test_pinning_and_archiving_with_htmx_gives_the_list_back() -> None:
+def test_starring_and_archiving_with_htmx_gives_the_list_back() -> None:
     user = people_and_turns.person()
     first, second = talk(user, "first", 3), talk(user, "second")
     client, here = client_of(user), f"/c/{second.public_id}/"
-    answer = client.post(f"/c/{first.public_id}/menu/pin/", {"on": "1"}, **htmx(here))
+    answer = client.post(f"/c/{first.public_id}/menu/star/", {"on": "1"}, **htmx(here))
     html = answer.content.decode()
     assert json.loads(answer["HX-Trigger"]) == {"kept": {}}
     assert html.index("Starred") < html.index("first") < html.index("second")
     assert 'aria-current="page"' in html
     assert 'id="notice" hx-swap-oob="innerHTML"' in html
-    client.post(f"/c/{first.public_id}/menu/pin/", {"on": "0"}, **htmx(here))
+    client.post(f"/c/{first.public_id}/menu/star/", {"on": "0"}, **htmx(here))
     first.refresh_from_db()
     assert first.pinned_at is None
     answer = client.post(f"/c/{first.public_id}/menu/archive/", {"on": "1"}, **htmx(here))

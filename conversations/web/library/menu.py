@@ -1,4 +1,4 @@
-"""The menu of a conversation: rename, pin, archive, delete, restore, erase."""
+"""The menu of a conversation: rename, star, archive, delete, restore, erase."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 @not_found_if_erased()
-def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Pin the conversation (`on=1`) or unpin it (`on=0`)."""
+def star(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Star the conversation (`on=1`) or remove its star (`on=0`)."""
     conversation = load_owned_conversation(require_user(request), public_id)
-    is_pinned = request.POST.get("on", "1") == "1"
-    conversations.pin_conversation(conversation=conversation, is_pinned=is_pinned)
-    add_notice(request, _("Starred.") if is_pinned else _("Star removed."))
+    is_starred = request.POST.get("on", "1") == "1"
+    conversations.star_conversation(conversation=conversation, is_starred=is_starred)
+    add_notice(request, _("Starred.") if is_starred else _("Star removed."))
     return answer_change(request, conversation)
 
 
