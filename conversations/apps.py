@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 class ConversationsConfig(AppConfig):
     name = "conversations"
-    verbose_name = _("Conversations")
+    verbose_name = _("Chats")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -31,7 +31,7 @@ class AttachmentAdmin(ReadOnly):
     def person(self, row: Attachment) -> str:
         return link_row(row.owner)
 
-    @admin.display(description=_("conversation"))
+    @admin.display(description=_("chat"))
     def place(self, row: Attachment) -> str:
         return (
             link_row(row.conversation, short_id(row.conversation)) if row.conversation else "unsent"

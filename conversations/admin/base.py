@@ -164,7 +164,7 @@ class OfConversation(ReadOnly):
     def owner(self, row: Any) -> str:
         return link_row(row.conversation.owner)
 
-    @admin.display(description=_("conversation"), ordering="conversation__public_id")
+    @admin.display(description=_("chat"), ordering="conversation__public_id")
     def place(self, row: Any) -> str:
         return link_row(row.conversation, short_id(row.conversation))
 

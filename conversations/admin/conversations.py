@@ -123,7 +123,7 @@ class ConversationAdmin(SentAsFiles, ReadOnly):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ReviewedConversations]:
         return ReviewedConversations
 
-    @admin.display(description=_("conversation"), ordering="public_id")
+    @admin.display(description=_("chat"), ordering="public_id")
     def place(self, row: Any) -> str:
         """Link to the inspector, or to the figures for those who may not read the content."""
         if not row.is_readable:

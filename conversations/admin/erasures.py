@@ -81,7 +81,7 @@ class ErasureProofAdmin(ReadOnly):
         "chain",
     )
 
-    @admin.display(description=_("conversation"), ordering="erasure__conversation")
+    @admin.display(description=_("chat"), ordering="erasure__conversation")
     def conversation(self, row: ErasureProof) -> str:
         return link_row(row.erasure, str(row.erasure.conversation)[:8])
 

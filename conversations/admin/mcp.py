@@ -223,7 +223,7 @@ def _apply_decision(request: HttpRequest, tool: McpTool) -> str:
         case "approve":
             effect = request.POST.get("effect", "")
             servers.approve_tool(tool_id=tool.pk, digest=digest, effect=effect, actor=actor)
-            return str(_("approved; conversations have it from their next turn on."))
+            return str(_("approved; chats have it from their next turn on."))
         case "reject":
             servers.reject_tool(tool_id=tool.pk, digest=digest, actor=actor)
             return str(_("rejected."))

@@ -82,7 +82,7 @@ class ToolCallAdmin(ReadOnly):
     def owner(self, row: ToolCall) -> str:
         return link_row(row.turn.conversation.owner)
 
-    @admin.display(description=_("conversation"))
+    @admin.display(description=_("chat"))
     def place(self, row: ToolCall) -> str:
         return link_row(row.turn.conversation, short_id(row.turn.conversation))
 

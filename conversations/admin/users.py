@@ -179,7 +179,7 @@ class UserAdmin(Choosing, _UserAdmin):
             return [], {}, set(), kept
         return super().get_deleted_objects(objs, request)
 
-    @admin.display(description=_("conversations"), ordering="owned")
+    @admin.display(description=_("chats"), ordering="owned")
     def conversation_count(self, user: User) -> int:
         return int(getattr(user, "owned", 0))
 
@@ -191,7 +191,7 @@ class UserAdmin(Choosing, _UserAdmin):
         address = reverse("admin:user_usage", args=[user.pk])
         usage = format_html('<a href="{}">{}</a>', address, _("usage"))
         lists = (
-            link_list(Conversation, str(_("conversations")), user=user.pk),
+            link_list(Conversation, str(_("chats")), user=user.pk),
             link_list(Transformation, str(_("transformations")), user=user.pk),
             link_list(ApiCall, str(_("calls")), user=user.pk),
             link_list(LogEntry, str(_("who read them")), owner=user.pk),
@@ -292,8 +292,8 @@ def _list_reasons(user: User) -> Iterable[str]:
     count = user.conversations.count()
     if count:
         words = ngettext(
-            "%(name)s owns %(count)d conversation: untick “Active”.",
-            "%(name)s owns %(count)d conversations: untick “Active”.",
+            "%(name)s owns %(count)d chat: untick “Active”.",
+            "%(name)s owns %(count)d chats: untick “Active”.",
             count,
         )
         yield words % {"name": user.username, "count": count}

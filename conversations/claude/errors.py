@@ -78,9 +78,7 @@ _WORDS = {
     "protocol_error": gettext_noop("The API sent something that is no answer."),
     "overflow": gettext_noop("The request is too long for the model."),
     "invalid_request": gettext_noop("The API refused the request; an administrator can read why."),
-    "signature": gettext_noop(
-        "The API does not accept what it signed earlier in this conversation."
-    ),
+    "signature": gettext_noop("The API does not accept what it signed earlier in this chat."),
     "authentication": gettext_noop("The API key is not accepted; an administrator must check it."),
     "permission": gettext_noop("The API key may not do this; an administrator must check it."),
     "billing": gettext_noop("The API account cannot pay; an administrator must check it."),

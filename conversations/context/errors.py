@@ -5,9 +5,7 @@ from __future__ import annotations
 from conversations.context.translation import gettext_noop, mark_recorded
 
 _TOO_LONG = mark_recorded(
-    gettext_noop(
-        "The conversation is about %(count)s tokens and %(model)s takes at most %(most)s here."
-    )
+    gettext_noop("The chat is about %(count)s tokens and %(model)s takes at most %(most)s here.")
 )
 
 

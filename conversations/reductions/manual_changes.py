@@ -43,7 +43,7 @@ from conversations.templatetags.recorded import translated
 
 _STEPS = {"results": by_hand.compact_by_hand, "turns": by_hand.drop_turns_by_hand}
 _TOOK_BACK = mark_recorded(gettext_noop("Took back the %(step)s of entry %(entry)s"))
-_MOVED = gettext_noop("The conversation went on since then, so this can no longer be taken back.")
+_MOVED = gettext_noop("The chat went on since then, so this can no longer be taken back.")
 
 
 @transact
@@ -60,9 +60,7 @@ def compact_now(
     change = _STEPS[wanted](load_working_view(conversation, demand_policy(conversation)))
     if change is None:
         code = "moved" if digest is not None else "nothing"
-        raise ManualChangeError(
-            code, _("The conversation went on; there is nothing to reduce any more.")
-        )
+        raise ManualChangeError(code, _("The chat went on; there is nothing to reduce any more."))
     if digest is not None:
         demand_same_body(change, digest)
     return record_change(conversation, change, actor_id)

@@ -78,7 +78,7 @@ def parse_targets(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
     found = find_pins(log, ids)
     known = frozenset(target for target in found if target is not None)
     if not known or None in found:
-        raise ManualChangeError("unknown", _("There is nothing of that name in this conversation."))
+        raise ManualChangeError("unknown", _("There is nothing of that name in this chat."))
     return known
 
 

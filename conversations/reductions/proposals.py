@@ -47,7 +47,7 @@ from conversations.turns.side_calls import GRACE, lock_for_side_call
 STOPPED = mark_recorded(
     gettext_noop("The server was stopped while it was being written. Ask again.")
 )
-MOVED = mark_recorded(gettext_noop("The conversation went on before it was asked for."))
+MOVED = mark_recorded(gettext_noop("The chat went on before it was asked for."))
 _EXPIRED = mark_recorded(gettext_noop("The server stopped while it was being written. Ask again."))
 _UNWANTED = mark_recorded(gettext_noop("Nobody waits for it any more."))
 _DISCARDED = mark_recorded(gettext_noop("Discarded: these words were not wanted"))
@@ -182,9 +182,7 @@ def discard_proposal(*, conversation_id: int) -> None:
 def build_change(conversation: Conversation, proposal: Proposal) -> Change:
     """Build the change that the text would make; raises ManualChangeError if it is outdated."""
     if proposal.tip != conversation.tip:
-        raise ManualChangeError(
-            "moved", _("The conversation went on, so these words came too late.")
-        )
+        raise ManualChangeError("moved", _("The chat went on, so these words came too late."))
     if proposal.target:
         made = build_rewording(
             conversation, proposal.target, proposal.text, summary_versions.REBUILD

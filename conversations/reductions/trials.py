@@ -82,7 +82,7 @@ class Trials:
         """Raise TrialError when a trial of that many bytes cannot start now."""
         if size > MOST_BYTES:
             words = _(
-                "This conversation has %(size)s bytes; at most %(most)s are replayed here. The"
+                "This chat has %(size)s bytes; at most %(most)s are replayed here. The"
                 " command below has no such limit."
             )
             most = write_number(MOST_BYTES)

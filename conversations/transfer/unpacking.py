@@ -58,7 +58,7 @@ class Allowance:
         """Count bytes that were read; raises UploadError when the limit or the time is exceeded."""
         self._left -= size
         if self._left < 0:
-            words = _("The conversations have more than %(most)s bytes.")
+            words = _("The chats have more than %(most)s bytes.")
             raise UploadError("too_big", words % {"most": write_number(self._most)})
         if time.monotonic() > self._until:
             words = _(
@@ -163,10 +163,10 @@ def _demand_plain(members: list[zipfile.ZipInfo]) -> None:
     if not members:
         raise UploadError("none", _("The archive has no conversations.json or .jsonl in it."))
     if len(members) > MOST_MEMBERS:
-        words = _("The archive has more than %(most)s files of conversations in it.")
+        words = _("The archive has more than %(most)s files of chats in it.")
         raise UploadError("too_many", words % {"most": write_number(MOST_MEMBERS)})
     if len({member.filename for member in members}) < len(members):
-        raise UploadError("twice", _("The archive has two files of conversations of one name."))
+        raise UploadError("twice", _("The archive has two files of chats of one name."))
     _demand_packing(members)
 
 
@@ -239,7 +239,7 @@ def _split_braces(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
                 yield bytes(held[:at])
         _demand_size(len(held) if depth else 0, most_each)
     if depth:
-        raise UploadError("cut", _("The file ends in the middle of a conversation."))
+        raise UploadError("cut", _("The file ends in the middle of a chat."))
 
 
 def _end(pattern: re.Pattern[bytes], held: bytearray, at: int) -> int:
@@ -250,5 +250,5 @@ def _end(pattern: re.Pattern[bytes], held: bytearray, at: int) -> int:
 def _demand_size(size: int, most: int) -> None:
     """Raise UploadError for an object that is too large even if most of it is files."""
     if size > most * WITH_FILES:
-        words = _("One conversation has more than %(most)s bytes.")
+        words = _("One chat has more than %(most)s bytes.")
         raise UploadError("too_big", words % {"most": write_number(most)})

@@ -90,7 +90,7 @@ def _import_file(user: User, file: IO[bytes], size: int, model: str) -> Report:
     try:
         for number, line in enumerate(read_objects(file, most=most, most_each=most // PART), 1):
             if number > MOST:
-                words = _("Only the first %(most)s conversations were read.")
+                words = _("Only the first %(most)s chats were read.")
                 report.stopped = words % {"most": write_number(MOST)}
                 break
             _import(user, line, number, model, report)
@@ -99,12 +99,12 @@ def _import_file(user: User, file: IO[bytes], size: int, model: str) -> Report:
             raise
         report.stopped = error.text
     if not (report.imported or report.again or report.refused):
-        raise UploadError("none", _("There are no conversations in this file."))
+        raise UploadError("none", _("There are no chats in this file."))
     return report
 
 
 def _import(user: User, line: bytes, number: int, model: str, report: Report) -> None:
-    name = _("conversation %(number)s") % {"number": write_number(number)}
+    name = _("chat %(number)s") % {"number": write_number(number)}
     try:
         found = read_object(line)
         name = _find_name(found) or name

@@ -114,7 +114,7 @@ def lock_for_send(conversation: Conversation) -> Conversation:
     lock_owner(conversation.owner_id)
     row = lock_conversation(conversation.pk)
     if row.deleted_at is not None:
-        raise SendError("deleted", _("This conversation is in the trash; bring it back first."))
+        raise SendError("deleted", _("This chat is in the trash; bring it back first."))
     return row
 
 

@@ -23,7 +23,7 @@ from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
 from conversations.turns.billed_usage import Timing
 
-_GONE = mark_recorded(gettext_noop("The conversation is gone."))
+_GONE = mark_recorded(gettext_noop("The chat is gone."))
 #: Time after its deadline at which a call counts as lost.
 GRACE = timedelta(seconds=60)
 #: How far back each sweep looks for open calls; maintenance looks at all of them.

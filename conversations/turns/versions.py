@@ -83,9 +83,7 @@ def continue_turn(*, turn: Turn) -> Turn:
         return sent
     demand_idle(row)
     if turn.number != row.leaf:
-        raise SendError(
-            "moved", _("The conversation went on since then; write what you want next.")
-        )
+        raise SendError("moved", _("The chat went on since then; write what you want next."))
     has_answer = turn.messages.filter(kind="answer").exists()
     if not can_continue(turn.state, turn.finish_reason, has_answer=has_answer):
         raise SendError("whole", _("There is nothing of this answer that could go on."))

@@ -67,7 +67,7 @@ def test_the_pages_total_of_a_period_is_the_ledgers_also_of_what_was_erased() ->
     assert list_allowances(user.pk)[0].spent == found.total.micros
     sides = (found.models, found.purposes, found.conversations)
     assert all(add_figures(line.figures for line in lines) == found.total for lines in sides)
-    assert "Erased conversations" in {line.name for line in found.conversations}
+    assert "Erased chats" in {line.name for line in found.conversations}
 
 
 @pytest.mark.django_db

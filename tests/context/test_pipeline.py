@@ -60,7 +60,7 @@ def test_off_sends_the_stored_history_unchanged_or_ends_with_a_clear_error() -> 
     with pytest.raises(WindowError) as caught:
         Shell().prepare(view, situation(view, 190_000), OFF)
     assert str(caught.value) == (
-        "The conversation is about 190,000 tokens and model takes at most 184,000 here."
+        "The chat is about 190,000 tokens and model takes at most 184,000 here."
     )
     with pytest.raises(WindowError):
         Shell().prepare(view, situation(view, 10), OFF, harder=1)

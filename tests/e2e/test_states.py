@@ -64,7 +64,7 @@ async def log_in_here(page: Page) -> None:
 async def test_the_model_names_the_chat_and_its_cost_is_told(page: Page, titled: Served) -> None:
     await set_up(page, titled)
     await page.goto(f"{titled.url}/c/new/")
-    await expect(page.get_by_text("Your conversations will be listed here.")).to_be_visible()
+    await expect(page.get_by_text("Your chats will be listed here.")).to_be_visible()
     await expect(page.get_by_role("link", name="Bring them along")).to_be_visible()
     await start_chat(page, titled, "Please explain how sourdough bread rises overnight")
     await ended(page, 1)

@@ -144,14 +144,14 @@ def test_a_bad_conversation_spoils_no_other() -> None:
     report = put(json.dumps([good[0], *bad, *good[1:]]).encode())
     assert (report.imported, report.refused) == (3, 4)
     assert report.problems == [
-        ("conversation 2", "is no conversation of a known format"), ("Nut trees", "is empty"),
+        ("chat 2", "is no chat of a known format"), ("Nut trees", "is empty"),
         ("Broken", '"mapping" must be an object'),
-        ("conversation 5", "is no conversation of a known format"),
+        ("chat 5", "is no chat of a known format"),
     ]  # fmt: skip
     lines = [json.dumps(ours("x")), "{ broken", json.dumps(ours("y")), "[]"]
     report = put("\n".join(lines).encode())
     assert (report.imported, report.refused) == (2, 2)
-    assert [name for name, _ in report.problems] == ["conversation 2", "conversation 4"]
+    assert [name for name, _ in report.problems] == ["chat 2", "chat 4"]
 
 
 def test_the_branch_that_was_shown_last_is_taken_over() -> None:
@@ -218,8 +218,8 @@ def test_odd_values_are_refused_or_left_out_but_never_an_error(value: Any) -> No
 
 
 BROKEN = [
-    (b"", "no conversations"), (b"   ", "no conversations"), (b"[]", "no conversations"),
-    (b"hello", "no conversations"), (b"[1,2]", "no conversations"),
+    (b"", "no chats"), (b"   ", "no chats"), (b"[]", "no chats"),
+    (b"hello", "no chats"), (b"[1,2]", "no chats"),
     (b"\x1f\x8bxx", "cannot be read"),
     (b"PK\x03\x04 broken", "cannot be read"), (zipped(users_json=b"[]"), "no conversations"),
     (zipped(conversations_json=b"{"), "in the middle"), (b'[{"id":"a', "in the middle"),
@@ -253,7 +253,7 @@ def test_sizes_are_limited_before_and_while_a_file_is_read(settings: Any) -> Non
     long = gzip.compress(json.dumps([ours("a"), ours("b", "x" * 200_000)]).encode())
     report = put(long)
     assert (report.imported, report.stopped) == (
-        1, "One conversation has more than 50,000 bytes.",
+        1, "One chat has more than 50,000 bytes.",
     )  # fmt: skip
 
 

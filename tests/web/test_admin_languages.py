@@ -28,10 +28,10 @@ ALIKE = {
         "Budget", "Chat", "ID", "Limit", "Minute", "Name", "STARTTLS", "Server", "TLS", "Text",
         "name",
     },
-    "es": {"Chat", "Error", "ID", "STARTTLS", "TLS", "bytes", "chat", "tokens", "no"},
+    "es": {"Chat", "Error", "ID", "STARTTLS", "TLS", "bytes", "chat", "chats", "tokens", "no"},
     "fr": {
         "Arguments", "Budget", "Effort", "ID", "Permissions", "STARTTLS", "TLS", "action", "budget",
-        "budgets", "conversation", "conversations", "effort", "invitation", "invitations",
+        "budgets", "effort", "invitation", "invitations",
         "messages", "Minute", "Source", "source", "transformation", "transformations",
     },
 }  # fmt: skip

@@ -137,7 +137,7 @@ def test_a_budget_in_use_keeps_its_period_and_is_switched_off(root: Client) -> N
 def test_a_user_who_owns_conversations_is_not_deleted(root: Client) -> None:
     user = played().user
     page = text(root.get(url(user, "delete")))
-    assert "ada owns 1 conversation: untick “Active”." in page
+    assert "ada owns 1 chat: untick “Active”." in page
     root.post(url(user, "delete"), {"post": "yes"})
     chosen = {"action": "delete_selected", "_selected_action": user.pk, "post": "yes"}
     root.post(reverse("admin:conversations_user_changelist"), chosen)

@@ -30,14 +30,14 @@ _ALIKE = {
 }  # fmt: skip
 ALIKE = {
     "de": _ALIKE | {
-        "Budget", "Chat", "Limit", "Minute", "Name", "Normal", "Offline",
+        "Budget", "Chat", "Chats", "Limit", "Minute", "Name", "Normal", "Offline",
         "Passkey %(number)d", "Passkeys", "Person", "Port", "Site", "Text", "in %%s s",
         "in %(time)s"
     },
     "es": _ALIKE | {
-        "%(n)s bytes", "%(n)s tokens", "%(number)s tokens", "%(tokens)s tokens", "Bytes",
-        "Chat", "Error", "Normal", "Tokens", "bytes", "chat", "error", "no", "tokens",
-        "~%(n)s tokens"
+        "%(n)s bytes", "%(n)s chat", "%(n)s tokens", "%(number)s tokens", "%(tokens)s tokens",
+        "Bytes", "Chat", "Chats", "Error", "Normal", "Tokens", "bytes", "chat", "chat %(number)s",
+        "chats", "error", "no", "tokens", "~%(n)s tokens"
     },
     "fr": _ALIKE | {
         "%(count)d minute", "%(count)s image", "%(count)s images", "%(n)s conversation",
@@ -47,7 +47,7 @@ ALIKE = {
         "Document %(number)d", "Effort", "Image", "Invitation", "Message", "Messages",
         "Minute",
         "Pages", "Port", "Site", "Sources", "Transformations", "Versions", "action", "budget",
-        "budgets", "conversation", "conversations", "effort", "invitation", "invitations",
+        "budgets", "effort", "invitation", "invitations",
         "messages", "page %(number)d", "source", "transformation", "transformations"
     },
 }  # fmt: skip

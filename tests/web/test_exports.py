@@ -162,7 +162,7 @@ def test_an_upload_says_what_became_of_each_conversation() -> None:
     bad = {"title": "<script>alert(1)</script>", "messages": []}
     raw = json.dumps([good, bad]).encode()
     html = upload(client, raw).content.decode()
-    assert "1 conversation imported" in html
+    assert "1 chat imported" in html
     assert "1 could not be imported" in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "<script>alert" not in html
@@ -174,9 +174,9 @@ def test_an_upload_says_what_became_of_each_conversation() -> None:
 @pytest.mark.parametrize(
     ("raw", "status", "words"),
     [
-        (b"hello", 400, "In dieser Datei sind keine Unterhaltungen."),
+        (b"hello", 400, "In dieser Datei sind keine Chats."),
         (b"PK\x03\x04", 400, "Die Datei kann nicht gelesen werden"),
-        (b'[{"x": 1}]', 200, "Unterhaltung 1</bdi>: ist keine Unterhaltung in einem bekannten"),
+        (b'[{"x": 1}]', 200, "Chat 1</bdi>: ist kein Chat in einem bekannten"),
     ],
 )
 def test_a_broken_file_is_answered_in_the_language_of_the_person(

@@ -78,7 +78,7 @@ def test_erasing_is_said_when_it_is_done_and_not_before() -> None:
     assert "was erased" not in page
     client.post("/trash/empty/")
     page = client.get("/trash/").content.decode()
-    assert "0 conversations were erased. What is still answering follows" in page
+    assert "0 chats were erased. What is still answering follows" in page
     client.post("/settings/data/delete/", {"name": conversation.owner.username})
     page = client.get("/settings/data/").content.decode()
     assert "Your data was erased; what is still answering follows" in page
@@ -148,7 +148,7 @@ def test_what_is_held_is_said_wherever_its_owner_tries_to_delete_it() -> None:
     assert "under a legal hold: it stays until that is released" in says()
     client.post("/trash/empty/")
     page = says()
-    assert "0 conversations were erased. Under a legal hold, and kept: 1." in page
+    assert "0 chats were erased. Under a legal hold, and kept: 1." in page
     assert "still answering" not in page
     client.post(f"/trash/{kept.public_id}/back/")
     client.post(f"/c/{kept.public_id}/menu/delete/")

@@ -16,6 +16,13 @@ COLUMNS = {"de": 1, "fr": 2, "es": 3}
 PLACES = re.compile(r"%\(\w+\)[sd]")
 #: What people would write to the model themselves.
 EXAMPLES = ("List the files in my workspace", "Write a file ideas.md with")
+#: What the code and the API call a chat; not names in quotation marks and of files.
+OF_CODE = re.compile(r"“[^”]*”|\bconversations\.json|(\bconversations?\b)", re.IGNORECASE)
+#: Texts of tables, which stand in migrations too.
+OF_TABLES = {
+    "Whether the API compacts conversations with it when it is asked to.",
+    "allowed in this conversation",
+}
 #: Words with which a text addresses somebody as a friend.
 FAMILIAR = {
     "de": re.compile(r"\b(?:du|dich|dir|deine?[mnrs]?)\b", re.IGNORECASE),
@@ -47,6 +54,11 @@ def test_a_thing_has_one_name(language: str) -> None:
                     if not any(form in text.casefold() for form in forms)
                 ]
     assert wrong == []
+
+
+def test_pages_say_chat() -> None:
+    texts = {key for key in read_catalogue("de") if any(OF_CODE.findall(key))}
+    assert texts == OF_TABLES
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -18,7 +18,7 @@ _PURPOSES = {
     "reply": _("Replies"),
     "summary": _("Summaries"),
     "title": _("Titles"),
-    "": _("Erased conversations"),
+    "": _("Erased chats"),
 }
 
 

@@ -60,7 +60,7 @@ def _sum_conversations(
     kept = add_figures(group.figures for group in groups if group.purpose)
     rest = kept - add_figures(line.figures for line in found)
     erased = add_figures(group.figures for group in groups if not group.purpose)
-    others = (Line(_("All others"), rest), Line(_("Erased conversations"), erased))
+    others = (Line(_("All others"), rest), Line(_("Erased chats"), erased))
     return (*found, *(line for line in others if line.figures.calls))
 
 

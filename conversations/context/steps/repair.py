@@ -42,7 +42,7 @@ MOST_ATTEMPTS, MOST_EXCHANGES = 6, 20
 #: The note to people by what was done; the first key that applies is used.
 NOTES = {
     "several": gettext_noop(
-        "Parts of this conversation could not be sent to the model again and were left out."
+        "Parts of this chat could not be sent to the model again and were left out."
         " You can still read them here."
     ),
     "exchange": gettext_noop(
@@ -62,11 +62,10 @@ NOTES = {
         " You can still read it here."
     ),
     "lost": gettext_noop(
-        "What a tool returned is missing. The model is told so, and the conversation goes on."
+        "What a tool returned is missing. The model is told so, and the chat goes on."
     ),
     "order": gettext_noop(
-        "Something earlier in this conversation was put in order for the model. Nothing was left"
-        " out."
+        "Something earlier in this chat was put in order for the model. Nothing was left out."
     ),
 }
 for _note in NOTES.values():

@@ -32,4 +32,4 @@ def convert_to_record(found: Record) -> Record:
                 return reader(found)
             except (ContextError, RecursionError) as error:
                 raise RecordError(_("is nested too deeply")) from error
-    raise RecordError(_("is no conversation of a known format"))
+    raise RecordError(_("is no chat of a known format"))

@@ -54,7 +54,7 @@ class ConversationForm(forms.Form):
     model = forms.ChoiceField(label=_("Model"))
     instructions = InstructionsField(
         label=_("Instructions"),
-        help_text=_("Told to the model with every call of this conversation."),
+        help_text=_("Told to the model with every call of this chat."),
     )
     effort = forms.ChoiceField(
         label=_("Effort"),

@@ -46,7 +46,7 @@ def empty(request: HttpRequest) -> HttpResponse:
     user = require_user(request)
     empty_trash(owner_id=user.pk)
     count = erase_due_conversations(owner_id=user.pk)
-    notice = _("%d conversations were erased.") % count
+    notice = _("%d chats were erased.") % count
     held = list_held(user.pk).exclude(deleted_at=None).count()
     if held:
         notice += " " + _("Under a legal hold, and kept: %d.") % held
