@@ -70,9 +70,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("c/<uuid:public_id>/inspect/events/<int:seq>/undo/", pins.undo, name="undo"),
     path("c/<uuid:public_id>/inspect/events/<int:seq>/edit/", reductions.edit, name="edit_summary"),
     path(
-        "c/<uuid:public_id>/inspect/events/<int:seq>/rebuild/",
-        reductions.rebuild,
-        name="rebuild_summary",
+        "c/<uuid:public_id>/inspect/events/<int:seq>/rewrite/",
+        reductions.rewrite,
+        name="rewrite_summary",
     ),
     path("c/<uuid:public_id>/compact/preview/", reductions.preview, name="compact"),
     path("c/<uuid:public_id>/compact/now/", reductions.compact, name="compact_now"),

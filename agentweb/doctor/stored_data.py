@@ -59,7 +59,7 @@ def check_turns() -> Iterator[Line]:
 
 def check_ledger() -> Iterator[Line]:
     if has_drift():
-        hint = "manage.py ledger names them, manage.py ledger rebuild mends them."
+        hint = "manage.py ledger names them, manage.py ledger recompute mends them."
         yield failed("ledger", "budget windows differ from their reservations", hint)
     else:
         yield ok("ledger", "budgets agree with it")

@@ -192,7 +192,7 @@ def list_booked_windows(call_id: int) -> list[BudgetWindow]:
 
 
 @transact
-def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) -> bool:
+def recompute_window(*, window_id: int, reason: str, actor: User | None = None) -> bool:
     """Set a window to the sums of its entries, on record; False where it had them already."""
     reason = clean_reason(reason)
     window = _lock_window(window_id)
@@ -203,7 +203,7 @@ def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) ->
     was = ", ".join(f"{name} {stored[name]}" for name in found if stored[name] != found[name])
     for name, amount in found.items():
         setattr(window, name, amount)
-    _adjust_window(window, 0, 0, f"{reason} (rebuilt; it said {was})", actor)
+    _adjust_window(window, 0, 0, f"{reason} (recomputed; it said {was})", actor)
     return True
 
 

@@ -61,7 +61,7 @@ def install_index(using: str = "default", **_: Any) -> None:
             for statement in _split_statements():
                 cursor.execute(statement)
     if Message.objects.exists() and not SearchText.objects.exists():
-        rebuild_index()
+        reindex_conversations()
 
 
 def _is_installed(cursor: Any) -> bool:
@@ -142,7 +142,7 @@ def index_title(*, conversation: Conversation) -> None:
     )
 
 
-def rebuild_index() -> int:
+def reindex_conversations() -> int:
     """Index all conversations again, one at a time; return their number."""
     keys = list(Conversation.objects.order_by("pk").values_list("pk", flat=True))
     for key in keys:

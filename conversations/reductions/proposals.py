@@ -185,7 +185,7 @@ def build_change(conversation: Conversation, proposal: Proposal) -> Change:
         raise ManualChangeError("moved", _("The chat went on, so these words came too late."))
     if proposal.target:
         made = build_rewording(
-            conversation, proposal.target, proposal.text, summary_versions.REBUILD
+            conversation, proposal.target, proposal.text, summary_versions.REWRITE
         )
     else:
         found = by_hand.replace_by_hand(

@@ -9,7 +9,7 @@ from django.db.models import Q
 from conversations.context.steps.exclude import EXCLUDE
 from conversations.context.steps.kinds import OURS, RESTORABLE
 from conversations.context.steps.recall_list import message_id
-from conversations.context.steps.summary_versions import EDIT, REBUILD
+from conversations.context.steps.summary_versions import EDIT, REWRITE
 from conversations.context.view.edits import Edit, SpliceBlocks, load_edits
 from conversations.context.view.view import Block, Message
 from conversations.log.contents import read_contents
@@ -23,7 +23,7 @@ UNDO = "undo"
 
 def can_restore(row: Transformation) -> bool:
     """Return whether what the change removed can be restored."""
-    is_taking = row.kind in RESTORABLE and row.setting not in (EDIT, REBUILD)
+    is_taking = row.kind in RESTORABLE and row.setting not in (EDIT, REWRITE)
     return row.outcome == "applied" and is_taking
 
 

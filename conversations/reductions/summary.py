@@ -8,7 +8,7 @@ from datetime import datetime
 
 from conversations.context.steps.api_compaction import inserts_block
 from conversations.context.steps.removed_lists import list_shown_lines
-from conversations.context.steps.summary_versions import EDIT, REBUILD, strip_markers
+from conversations.context.steps.summary_versions import EDIT, REWRITE, strip_markers
 from conversations.context.view import wire
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, load_edits
 from conversations.context.view.view import Block, Message
@@ -128,7 +128,7 @@ def _block(row: Transformation) -> Block | None:
 def _covered(conversation: Conversation, row: Transformation, log: list[int]) -> list[int]:
     """Return the numbers of the messages a version covers: those its first wording replaced."""
     edits = load_edits(row.edits)
-    if row.setting in (EDIT, REBUILD):
+    if row.setting in (EDIT, REWRITE):
         found = find_summary(conversation, row.seq)
         return [message.seq for message in found.zone.messages] if found and found.zone else []
     gone = [edit for edit in edits if isinstance(edit, SpliceMessages)]

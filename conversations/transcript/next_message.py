@@ -53,7 +53,7 @@ class Outlook:
 
     @property
     def is_reduced(self) -> bool:
-        return self.action in ("compact", "trim", "rebuild")
+        return self.action in ("compact", "trim", "summarise")
 
 
 @dataclass(frozen=True, slots=True)

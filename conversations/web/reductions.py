@@ -126,7 +126,7 @@ def ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
-def rebuild(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
+def rewrite(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Request another wording of a summary from the model, over the same messages."""
     return _request_summary(request, public_id, seq)
 

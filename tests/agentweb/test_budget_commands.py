@@ -177,15 +177,15 @@ def test_a_reservation_of_which_its_window_knows_nothing_is_drift() -> None:
     assert not has_drift()
 
 
-def test_rebuilding_sets_a_window_to_its_entries_and_says_so() -> None:
+def test_recomputing_sets_a_window_to_its_entries_and_says_so() -> None:
     drifted()
-    said = run("ledger", "rebuild", "--reason", "after a crash")
-    assert "1 windows rebuilt" in said
+    said = run("ledger", "recompute", "--reason", "after a crash")
+    assert "1 windows recomputed" in said
     assert "the ledger agrees" in said
     entry = LedgerEntry.objects.get(kind="adjust")
     assert entry.amount == 0
-    assert entry.reason == "after a crash (rebuilt; it said held 9, spent 7)"
-    assert "0 windows rebuilt" in run("ledger", "rebuild", "--reason", "again")
+    assert entry.reason == "after a crash (recomputed; it said held 9, spent 7)"
+    assert "0 windows recomputed" in run("ledger", "recompute", "--reason", "again")
     assert clean()
 
 

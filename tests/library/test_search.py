@@ -17,7 +17,7 @@ from conversations.library.conversations import (
 )
 from conversations.library.search import PAGE, SearchResult, cut_excerpt, search_messages
 from conversations.log import search_terms
-from conversations.log.search_index import install_index, rebuild_index
+from conversations.log.search_index import install_index, reindex_conversations
 from conversations.models import Conversation, Message, SearchText, User
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording
@@ -239,7 +239,7 @@ def test_the_index_is_the_same_when_it_is_made_anew() -> None:
         return list(SearchText.objects.order_by(*kept[:3]).values_list(*kept))
 
     before = rows()
-    assert rebuild_index() == 2
+    assert reindex_conversations() == 2
     assert rows() == before
     assert seqs(played.user, "walnut") == [1]
 

@@ -159,7 +159,7 @@ def test_without_money_nothing_is_asked_and_nothing_recorded(played: Played) -> 
     assert played.conversation.transformations.count() == rows
 
 
-def test_a_summary_is_rebuilt_over_the_same_messages(played: Played) -> None:
+def test_a_summary_is_rewritten_over_the_same_messages(played: Played) -> None:
     first = summarise(played)
     people_and_turns.answered(people_and_turns.next_turn(now(played), "More. " * 50))
     said = "Other words about the order 4711, and the file. " * 3

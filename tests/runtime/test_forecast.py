@@ -27,7 +27,7 @@ LONG = "Say hello. " + "These words only fill the room. " * 120
 POLICIES = {
     "rebuild": (
         {"POLICY": "rebuild", "COMPACTION_THRESHOLD_TOKENS": 6_000, "SUMMARY_MAX_TOKENS": 512},
-        "rebuild",
+        "summarise",
     ),
     "gated-trim": (
         {"POLICY": "gated-trim", "MAX_CONVERSATION_BYTES": 20_000, "TRIM_THRESHOLD_PERCENT": 0},
@@ -64,7 +64,7 @@ def done(turn: Turn) -> str:
     rows = turn.transformations.filter(actor=None).order_by("seq").values_list("kind", flat=True)
     kinds = [kind for kind in rows if kind in ACTIONS or kind in ASKS_MODEL]
     if any(kind in ASKS_MODEL for kind in kinds):
-        return "rebuild"
+        return "summarise"
     return ACTIONS[kinds[0]] if kinds else "nothing"
 
 

@@ -276,7 +276,7 @@ def test_another_model_is_forecast_by_an_estimate_and_with_nothing_in_its_cache(
     Conversation.objects.update(policy={"preset": "thrifty"})
     found = forecast(fresh(conversation))
     assert found.later is not None
-    assert found.now.action == found.later.action == "rebuild"
+    assert found.now.action == found.later.action == "summarise"
     Conversation.objects.update(policy={}, model=OTHER)
     assert forecast(fresh(conversation)).now.tokens == 9_500
 

@@ -12,7 +12,7 @@ import pytest
 from conversations.audit import verify
 from conversations.context.view import attachment_refs, wire
 from conversations.library.search import search_messages
-from conversations.log.search_index import rebuild_index
+from conversations.log.search_index import reindex_conversations
 from conversations.log.turn_state import load_state
 from conversations.models import Attachment, Blob, Conversation, User
 from conversations.transcript import transcript
@@ -144,7 +144,7 @@ def test_search_finds_what_files_are_called_and_what_texts_say(user: User) -> No
     words = ("kittens", "zeile", "second line", "iVBOR", "sha256")
     for _ in range(2):
         assert [hits(word) for word in words] == [1, 1, 1, 0, 0]
-        rebuild_index()
+        reindex_conversations()
 
 
 def test_the_data_of_files_counts_apart_where_an_upload_is_bounded() -> None:

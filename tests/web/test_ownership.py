@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 #: Views of manual context changes, besides the preview and its confirmation.
 OF_HAND = {
-    "ask_summary", "discard_summary", "edit_summary", "rebuild_summary", "exclude", "include",
+    "ask_summary", "discard_summary", "edit_summary", "rewrite_summary", "exclude", "include",
     "compact_now", "choose_full",
 }  # fmt: skip
 #: Views that change something, and those that anybody may read.
@@ -224,7 +224,7 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
         seq = played.conversation.transformations.get(kind="restore").seq
     if name in OF_HAND:
         talk(played)
-    if name in ("edit_summary", "rebuild_summary"):
+    if name in ("edit_summary", "rewrite_summary"):
         seq = summarise(played).seq
     if name == "continue":
         played.conversation.turns.update(finish_reason="max_tokens")

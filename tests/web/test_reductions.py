@@ -209,14 +209,14 @@ def test_words_that_are_not_accepted_stay_in_their_field(client: Client, played:
     assert words in html
 
 
-def test_a_summary_is_rebuilt_in_two_steps(client: Client, played: Played) -> None:
+def test_a_summary_is_rewritten_in_two_steps(client: Client, played: Played) -> None:
     row = summarise(played)
-    response = press(client, f"{event(played, row)}rebuild/")
+    response = press(client, f"{event(played, row)}rewrite/")
     assert response["Location"] == f"{chat_path(played)}/compact/preview/?want=summary"
     assert Proposal.objects.get().target == row.seq
     compaction = played.conversation.transformations.filter(kind="compaction").earliest("seq")
     Proposal.objects.all().delete()
-    refused = press(client, f"{event(played, compaction)}rebuild/")
+    refused = press(client, f"{event(played, compaction)}rewrite/")
     assert "newest version" in refused.content.decode()
 
 
@@ -243,7 +243,7 @@ def test_of_another_person_nothing_is_found(played: Played) -> None:
     before = people_and_turns.everything()
     for path in ("compact/ask/", "compact/discard/", "compact/preview/", "exclude/", "include/"):
         assert press(other, f"{chat_path(played)}/{path}", id="toolu_2").status_code == 404
-    for path in ("edit/", "rebuild/", "undo/"):
+    for path in ("edit/", "rewrite/", "undo/"):
         assert press(other, event(played, row) + path, text=WORDS).status_code == 404
     assert other.get(f"{chat_path(played)}/compact/preview/").status_code == 404
     assert people_and_turns.everything() == before

@@ -35,9 +35,9 @@ from conversations.context.view.edits import Transformation
 from conversations.context.view.prefix import count_unedited
 from conversations.context.view.view import Message, View
 
-#: `compact`: old results are shortened or cleared; `trim`: messages are left out; `rebuild`: the
-#: model writes a text in their place; `refuse`: the request does not fit and cannot be reduced.
-Action = Literal["nothing", "compact", "trim", "rebuild", "refuse"]
+#: `compact`: old results are shortened or cleared; `trim`: messages are left out; `summarise`:
+#: the model writes a text in their place; `refuse`: the request does not fit and cannot be reduced.
+Action = Literal["nothing", "compact", "trim", "summarise", "refuse"]
 #: Phases that are shown to people; the others keep the API's rules or shape unsent results.
 _REDUCING = ("reduce", "limit")
 #: Lengths of the messages that a forecast is made for, in characters: one word, and a long message.
@@ -81,7 +81,7 @@ class NextCall:
         if self.is_refused:
             return "refuse"
         if any(kind in ASKS_MODEL for kind in self.kinds):
-            return "rebuild"
+            return "summarise"
         if "trim" in self.kinds:
             return "trim"
         return "compact" if self.kinds else "nothing"

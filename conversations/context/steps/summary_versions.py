@@ -37,8 +37,9 @@ from conversations.context.view.view import Block, View
 _OF_PERSON = mark_recorded(gettext_noop("A person's words took the place of the summary's"))
 _OF_MODEL = mark_recorded(gettext_noop("New words of the model took the place of the summary's"))
 
-#: The trigger's settings for a person's text, and for a new one by the model.
-EDIT, REBUILD = "edit", "rebuild"
+#: The trigger's settings for a person's text, and for a new one by the model. They are in the
+#: record, so neither word may change.
+EDIT, REWRITE = "edit", "rebuild"
 
 
 def find_covered_zone(view: View, edits: Sequence[Edit]) -> Zone | None:

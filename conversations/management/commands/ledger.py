@@ -11,7 +11,7 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.budgets.booked_differences import book_differences, list_wanted
-from conversations.budgets.grants import BudgetError, correct_window, rebuild_window
+from conversations.budgets.grants import BudgetError, correct_window, recompute_window
 from conversations.budgets.reconciliation import check_windows
 from conversations.budgets.units import format_amount
 from conversations.budgets.usage.provider_report import (
@@ -30,8 +30,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action")
-        check = actions.add_parser("check", help="recompute every window (the default)")
-        rebuild = actions.add_parser("rebuild", help="set windows to what their entries say")
+        check = actions.add_parser("check", help="name the windows that differ (the default)")
+        recompute = actions.add_parser("recompute", help="set windows to what their entries say")
         correct = actions.add_parser("correct", help="enter a correction of one window")
         correct.add_argument("window", type=int, help="its number, as the admin shows it")
         correct.add_argument("amount", type=int, help="in its unit; negative gives back")
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         compare.add_argument(
             "--book", action="store_true", help="book what is left of each day that is over"
         )
-        for action in (rebuild, correct, compare):
+        for action in (recompute, correct, compare):
             action.add_argument("--reason", required=action is not compare, metavar="TEXT")
             action.add_argument("--by", metavar="NAME", help="whose decision it is")
         for action in (parser, check):
@@ -49,8 +49,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             match options["action"]:
-                case "rebuild":
-                    self._rebuild(options)
+                case "recompute":
+                    self._recompute(options)
                 case "correct":
                     self._correct(options)
                 case "compare":
@@ -96,11 +96,13 @@ class Command(BaseCommand):
         entries = sum(row.windows for row in done)
         self.stdout.write(f"{len(done)} differences booked, {entries} entries of the ledger")
 
-    def _rebuild(self, options: dict[str, Any]) -> None:
+    def _recompute(self, options: dict[str, Any]) -> None:
         reason, actor = options["reason"], find_person_or_none(options["by"])
         keys = BudgetWindow.objects.order_by("pk").values_list("pk", flat=True)
-        done = sum(rebuild_window(window_id=key, reason=reason, actor=actor) for key in list(keys))
-        self.stdout.write(f"{done} windows rebuilt")
+        done = sum(
+            recompute_window(window_id=key, reason=reason, actor=actor) for key in list(keys)
+        )
+        self.stdout.write(f"{done} windows recomputed")
 
     def _correct(self, options: dict[str, Any]) -> None:
         entry = correct_window(

@@ -1,4 +1,4 @@
-"""Rebuilds the search index from the log."""
+"""Makes the search index anew from the log."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from conversations.log.search_index import rebuild_index
+from conversations.log.search_index import reindex_conversations
 
 
 class Command(BaseCommand):
     help = "Make the search index of all conversations anew."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(f"{rebuild_index()} conversations indexed")
+        self.stdout.write(f"{reindex_conversations()} conversations indexed")
