@@ -49,11 +49,20 @@ async def test_no_example_takes_the_place_of_a_draft(tab: Page, served: Served) 
     await expect(tab.locator("#text")).to_have_value(words)
 
 
+async def expect_keys(page: Page, served: Served, *rows: str) -> None:
+    """Expect these to be the first rows of the list of keys."""
+    await page.goto(f"{served.url}/settings/shortcuts/")
+    shown = page.locator(".keys > div:visible")
+    for at, row in enumerate(rows):
+        await expect(shown.nth(at)).to_have_text(row)
+
+
 async def test_enter_begins_a_line_on_a_touch_screen(
     browser: Browser, tab: Page, served: Served
 ) -> None:
     await tab.goto(f"{served.url}/c/new/")
     await expect(tab.locator("#text")).to_have_attribute("enterkeyhint", "send")
+    await expect_keys(tab, served, "Enter Send", "Shift Enter New line")
     context = await browser.new_context(
         viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True, locale="en-GB",
         reduced_motion="reduce",
@@ -70,10 +79,12 @@ async def test_enter_begins_a_line_on_a_touch_screen(
         await phone.locator("#send").tap()
         await phone.wait_for_url(CHAT)
         await expect(await ended(phone, 1)).to_contain_text("how are you?")
+        await expect_keys(phone, served, "Ctrl/⌘ Enter Send", "Enter New line")
         # Who chose that Enter sends is not asked what the screen is.
         await phone.goto(f"{served.url}/settings/chat/")
         await phone.get_by_label("sends; Shift+Enter begins a line").check()
         await phone.get_by_role("button", name="Save").click()
+        await expect_keys(phone, served, "Enter Send", "Shift Enter New line")
         await phone.goto(f"{served.url}/c/new/")
         await expect(box).to_have_attribute("enterkeyhint", "send")
         await box.fill("Hello")
