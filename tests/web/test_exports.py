@@ -123,7 +123,7 @@ def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None
     assert names == ["html/first", "html/second", "md/first", "md/second"]
     assert not any(b"secret" in content for content in files.values())
     answer = upload(client_of(people_and_turns.person("carl")), files["conversations.jsonl"])
-    assert b"2 conversations imported" in answer.content
+    assert b"2 chats imported" in answer.content
 
 
 def test_an_archive_of_nothing_is_one_too(settings: Any, tmp_path: Any) -> None:
@@ -193,7 +193,7 @@ def test_a_broken_file_is_answered_in_the_language_of_the_person(
 def test_an_upload_that_is_none_says_why(settings: Any) -> None:
     client = client_of(people_and_turns.person())
     assert b"Choose a file first." in client.post("/settings/data/import/").content
-    for raw, words in ((b"hello", b"no conversations"), (b"PK\x03\x04", b"cannot be read")):
+    for raw, words in ((b"hello", b"no chats"), (b"PK\x03\x04", b"cannot be read")):
         answer = upload(client, raw)
         assert answer.status_code == 400
         assert words in answer.content
