@@ -285,7 +285,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": max(seconds, 60.0)},
     }
     for name, seconds in (
-        ("reap", 15.0), ("alert", 15.0), ("maintain", 600.0), ("verify", 86_400.0)
+        ("sweep", 15.0), ("alert", 15.0), ("maintain", 600.0), ("verify", 86_400.0)
     )
 }  # fmt: skip
 

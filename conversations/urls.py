@@ -190,7 +190,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/openid/<str:provider_id>/", openid_log_in.begin, name="openid_connect_login"),
     path(
         "accounts/openid/<str:provider_id>/back/",
-        openid_log_in.come_back,
+        openid_log_in.callback,
         name="openid_connect_callback",
     ),
     path("accounts/impersonation/stop/", impersonation_stop.stop, name="stop_impersonation"),

@@ -6,7 +6,6 @@ the address or the database are in startup.py.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 from difflib import get_close_matches
@@ -78,25 +77,6 @@ def check_host_names(**_: Any) -> list[CheckMessage]:
         for name in names
         if split_domain_port(name) != (name.lower(), "")
     ]
-
-
-@register(Tags.security)
-def check_names(**_: Any) -> list[CheckMessage]:
-    """Warn of a variable whose name is nearly that of a setting, and which is ignored."""
-    found: list[CheckMessage] = []
-    for name in sorted(each for each in os.environ if each.startswith(PREFIX)):
-        if not {name, name.removesuffix("_FILE")} & env.asked and (meant := _find_meant(name)):
-            hint = f"Rename it to {meant}, or remove it."
-            text = f"{name} is no setting, and is ignored."
-            found.append(checks.Warning(text, hint=hint, id="agentweb.W020"))
-    return found
-
-
-def _find_meant(name: str) -> str:
-    """Return the setting that a wrong name is like; "" for none."""
-    bare = name.removeprefix(PREFIX)
-    like = difflib.get_close_matches(name, sorted(env.asked), n=1, cutoff=0.9)
-    return bare if bare in env.asked else "".join(like)
 
 
 @register(Tags.security)
@@ -215,11 +195,19 @@ def check_metrics_access(**_: Any) -> list[CheckMessage]:
 @register(Tags.compatibility)
 def check_setting_names(**_: Any) -> list[CheckMessage]:
     """Warn of a variable that looks like a setting, and that nothing reads."""
-    unknown = {name for name in os.environ if name.startswith(PREFIX)} - env.known_names
     found: list[CheckMessage] = []
-    for name in sorted(unknown):
-        if not name.startswith(NOT_SETTINGS):
-            near = get_close_matches(name, env.known_names, n=1, cutoff=0.85)
-            hint = f"Did you mean {near[0]}?" if near else "All settings are in agentweb/README.md."
-            found.append(checks.Warning(f"{name} is no setting.", hint=hint, id="agentweb.W019"))
+    for name in sorted(each for each in os.environ if each.startswith(PREFIX)):
+        is_known = bool({name, name.removesuffix("_FILE")} & env.asked)
+        if not is_known and not name.startswith(NOT_SETTINGS):
+            meant = _find_meant(name)
+            hint = f"Did you mean {meant}?" if meant else "All settings are in agentweb/README.md."
+            text = f"{name} is no setting, and is ignored."
+            found.append(checks.Warning(text, hint=hint, id="agentweb.W019"))
     return found
+
+
+def _find_meant(name: str) -> str:
+    """Return the setting that a wrong name is like; "" for none."""
+    bare = name.removeprefix(PREFIX)
+    like = get_close_matches(name, sorted(env.asked), n=1, cutoff=0.85)
+    return bare if bare in env.asked else "".join(like)

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from conversations.agent.ports import Refused, ReplyAhead, SearchesLimited, Sending
 from conversations.agent.prices import LEAST_OUTPUT, PriceList, PriceMissing
+from conversations.budgets.affordability import TurnRoom, check_call, is_of_calls, size_call
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.holds import find_room
 from conversations.budgets.prices import load_price_list
@@ -71,9 +72,9 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     if ahead is not None:
         # The reply comes first: what is left must pay for it after this call.
         statuses = (slot.status for slot in slots if not _is_of_turns(slot))
-        judge_call(size, statuses, turn, ahead=ahead).demand()
+        check_call(size, statuses, turn, ahead=ahead).demand()
     # `hold_amounts` judges by the budgets, once it is known which of them count the turn already.
-    judge_call(size, (), turn).demand()
+    check_call(size, (), turn).demand()
     if size.searches < full.searches:
         _refuse_searches(replace(size, searches=full.searches), slots, turn, ahead)
     size = fit_minute(size, slots, at)
@@ -107,7 +108,7 @@ def choose_searches(*, user_id: int, prices: PriceList, tokens: int, wanted: int
     """
     turn = TurnRoom(resolve_turn_caps(user_id).micros)
     try:
-        verdict = judge_call(size_call(prices, tokens, wanted), list_statuses(user_id), turn)
+        verdict = check_call(size_call(prices, tokens, wanted), list_statuses(user_id), turn)
     except PriceMissing:
         return wanted  # the call is refused
     return wanted if verdict.is_allowed else LEAST_SEARCHES
@@ -119,7 +120,7 @@ def _refuse_searches(
     """Raise SearchesLimited, with the words of what does not allow the searches of a call."""
     statuses = (slot.status for slot in slots if not _is_of_turns(slot))
     try:
-        judge_call(size, statuses, turn, ahead=ahead).demand()
+        check_call(size, statuses, turn, ahead=ahead).demand()
     except Refused as error:
         raise SearchesLimited(error.code, error.text, LEAST_SEARCHES) from error
 

@@ -23,7 +23,7 @@ from conversations.context.tokens.media import TEXT
 from conversations.context.view import attachment_refs
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attached_bytes import decode_data
-from conversations.log.named_texts import read_named_texts
+from conversations.log.attachment_texts import read_attachment_texts
 from conversations.models import Attachment, Conversation, User
 from conversations.models.cursor import Cursor, format_cursor
 

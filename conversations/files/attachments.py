@@ -33,6 +33,7 @@ from conversations.db import transact
 from conversations.files.document_uploads import Upload, read_upload
 from conversations.files.file_texts import clean_display_name, explain_media_error, explain_refusal
 from conversations.files.workspace.write import find_free_path
+from conversations.log.attachment_texts import expand_attachments
 from conversations.log.erase_functions import erase_texts
 from conversations.log.legal_holds import is_owner_held
 from conversations.log.texts import lock_texts_exclusively, store_blob

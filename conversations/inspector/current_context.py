@@ -11,9 +11,9 @@ from conversations.inspector.composition import Composition, build_composition, 
 from conversations.inspector.sent_messages import catch_damage, trace_present
 from conversations.log.path import Change, read_path
 from conversations.models import ApiCall, Conversation
-from conversations.reductions.forecast import Forecast, build_forecast
-from conversations.reductions.in_full import apply_wish_ahead
+from conversations.reductions.in_full import apply_in_full_ahead
 from conversations.reductions.policy import effective_policy, read_api_edits
+from conversations.reductions.policy_outline import PolicyOutline, build_outline
 from conversations.transcript.meter import read_meter
 
 
@@ -55,9 +55,9 @@ def read_current_context(conversation: Conversation) -> CurrentContext:
 def read_outline(conversation: Conversation) -> PolicyOutline | None:
     """Return what the policy in force will do; None when it is invalid."""
     try:
-        policy = apply_wish_ahead(effective_policy(conversation), conversation)
+        policy = apply_in_full_ahead(effective_policy(conversation), conversation)
         api = read_api_edits(conversation.model)
-        return build_forecast(policy, read_window(conversation.model), api)
+        return build_outline(policy, read_window(conversation.model), api)
     except ContextError:
         return None
 

@@ -21,7 +21,7 @@ from conversations.agent.stop import Stopped
 from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.page_version import VersionStep, lock_and_raise, raise_version
-from conversations.log.whole_rows import read_rows, shape_of
+from conversations.log.prepared_rows import read_rows, shape_of
 from conversations.models import ALLOWED, LIVE, Conversation, Turn
 
 #: Turns that a worker has released.

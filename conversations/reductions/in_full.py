@@ -12,7 +12,6 @@ from django.db.models import Max
 
 from conversations.context.policy.in_full import build_full_policy
 from conversations.context.policy.policy import Policy
-from conversations.context.policy.whole_context import keep_whole
 from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.edits import Trigger
@@ -54,12 +53,12 @@ def apply_in_full(policy: Policy, conversation: Conversation, turn: int) -> Poli
     return build_full_policy(policy) if is_in_full(conversation, turn) else policy
 
 
-def apply_wish_ahead(policy: Policy, conversation: Conversation) -> Policy:
+def apply_in_full_ahead(policy: Policy, conversation: Conversation) -> Policy:
     """Return the policy of the next turn, with the person's choice to send in full applied."""
     is_chosen = conversation.in_full_always or conversation.in_full_turn > 0
     # The number of the next turn may cost a query, so it is read only where it decides.
     turn = find_next_turn(conversation) if is_chosen else 0
-    return apply_wish(policy, conversation, turn)
+    return apply_in_full(policy, conversation, turn)
 
 
 @transact

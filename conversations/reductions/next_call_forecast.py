@@ -25,7 +25,7 @@ from conversations.log.context_size import ContextFigures
 from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.conversation_settings import choose_rates, load_summary_rates
-from conversations.reductions.in_full import apply_wish_ahead
+from conversations.reductions.in_full import apply_in_full_ahead
 from conversations.reductions.pins import list_pins
 from conversations.reductions.policy import effective_numbers, effective_policy, read_known_numbers
 from conversations.turns.call_counts import current_continuation
@@ -56,10 +56,10 @@ def forecast_calls(
     None: nothing is in the cache any more.
     """
     tokens, own = known.tokens, read_known_numbers(known.found)
-    numbers = apply_wish_ahead(effective_numbers(conversation, own), conversation)
+    numbers = apply_in_full_ahead(effective_numbers(conversation, own), conversation)
     if _is_quiet(numbers, known):
         return [NextCall((), tokens, tokens, tokens, whole_kept=tokens) for _ in ages]
-    policy = apply_wish_ahead(effective_policy(conversation, model=own), conversation)
+    policy = apply_in_full_ahead(effective_policy(conversation, model=own), conversation)
     model = ApiModel.objects.get(pk=conversation.model)
     rates, pins = choose_rates(known.prices), list_pins(conversation)
     # The log only grows, so head and tip name its state.

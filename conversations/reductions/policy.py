@@ -104,7 +104,7 @@ class ApiEdits:
     compacts: bool = False
 
 
-@kept_by_settings
+@cached_by_settings_version
 def read_api_edits(model: str) -> ApiEdits:
     """Return what the API can do itself for a model; nothing for one that is not there."""
     found = ApiModel.objects.filter(pk=model).values_list("clears", "compacts").first()

@@ -39,13 +39,15 @@ class PolicyOutline:
     first: int | None
 
 
-def build_forecast(policy: Policy, window: int, api: ApiEdits = _NO_EDITS) -> Forecast:
+def build_outline(policy: Policy, window: int, api: ApiEdits = _NO_EDITS) -> PolicyOutline:
     """Return what the policy will do to a context of a model with this window."""
-    return _build_forecast(policy, window, api, get_language())
+    return _build_outline(policy, window, api, get_language())
 
 
 @lru_cache(maxsize=512)
-def _build_forecast(policy: Policy, window: int, api: ApiEdits, language: str | None) -> Forecast:
+def _build_outline(
+    policy: Policy, window: int, api: ApiEdits, language: str | None
+) -> PolicyOutline:
     # Each frame of a turn has it, for the same few policies. Its words are the language's.
     steps = tuple(
         step for step in _steps(policy, window, api) if step.tokens is None or step.tokens < window
@@ -58,7 +60,7 @@ def _build_forecast(policy: Policy, window: int, api: ApiEdits, language: str | 
     )
 
 
-def _steps(policy: Policy, window: int, api: ApiEdits) -> Iterator[ForecastStep]:
+def _steps(policy: Policy, window: int, api: ApiEdits) -> Iterator[OutlineStep]:
     if policy.name == "off":
         yield OutlineStep(
             _("Nothing is reduced. What does not fit the model ends the turn with an error.")
@@ -104,7 +106,7 @@ def _write_share(policy: Policy, name: str) -> str:
     return str(share) if share else ""
 
 
-def _tool_results(policy: Policy, *, by_api: bool) -> ForecastStep:
+def _tool_results(policy: Policy, *, by_api: bool) -> OutlineStep:
     if by_api:
         words = _("The API clears old tool results, all but the newest %(n)s.")
         return OutlineStep(
@@ -122,7 +124,7 @@ def _tool_results(policy: Policy, *, by_api: bool) -> ForecastStep:
     )
 
 
-def _summary(policy: Policy, *, by_api: bool) -> ForecastStep:
+def _summary(policy: Policy, *, by_api: bool) -> OutlineStep:
     words = _("A summary takes the place of the middle; the last %(n)s messages stay.")
     if by_api:
         words = _("The API compacts the beginning; the last %(n)s messages stay.")

@@ -82,7 +82,7 @@ async def _ask_model(
     request: SummaryRequest, work: Job, calls: ProposalCalls, switch: Switch
 ) -> None:
     """Run the steps of the summary; the text that they would put in place is the proposal."""
-    line = SideCallLine(calls, calls, switch)
+    ports = SideCallPorts(calls, calls, switch)
     reply: SummaryReply | None = None
     wanted = next(request.steps)
     while True:

@@ -112,7 +112,7 @@ class TurnRun:
             begun = self._claimed.demand_begun()
             facts = begun.facts
             work = await self._build_job(begun)
-            calls = self._calls = TurnCalls(lease, self._claude, facts.tools, stage)
+            calls = self._calls = TurnCalls(lease, self._claude, facts.tools, display)
             ports = Ports(
                 log=TurnLog(lease, begun),
                 calls=calls,

@@ -162,9 +162,9 @@ def phrase_calls(names: Sequence[str], subjects: Sequence[str], *, is_running: b
     return _put(words, state, site, len(names))
 
 
-def name_calls(names: Sequence[str]) -> CallWords:
+def name_calls(names: Sequence[str]) -> CallLabel:
     """Return the names of the tools of several calls, none of which ended well."""
-    return CallWords(" · ".join(dict.fromkeys(str(name_tool(name)) for name in names)))
+    return CallLabel(" · ".join(dict.fromkeys(str(name_tool(name)) for name in names)))
 
 
 def is_counted(names: Sequence[str]) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from conversations.context.errors import ContextError
 from conversations.log.context_size import ContextFigures, estimate_tokens, read_figures
 from conversations.models import Conversation
-from conversations.reductions.forecast import build_forecast
-from conversations.reductions.in_full import apply_wish_ahead
+from conversations.reductions.in_full import apply_in_full_ahead
 from conversations.reductions.policy import (
     effective_numbers,
     read_api_edits,
     read_known_numbers,
 )
+from conversations.reductions.policy_outline import build_outline
 from conversations.rendering.numbers import write_number
 from conversations.transcript.next_message import forecast_next
 from conversations.transcript.shapes import Meter, Tick
@@ -53,8 +53,8 @@ def _list_ticks(
     """Return the thresholds on the context, lowest first, the same as in the inspector."""
     try:
         own = read_known_numbers(figures)
-        policy = apply_wish_ahead(effective_numbers(conversation, own), conversation)
-        ahead = build_forecast(policy, window, read_api_edits(conversation.model))
+        policy = apply_in_full_ahead(effective_numbers(conversation, own), conversation)
+        ahead = build_outline(policy, window, read_api_edits(conversation.model))
     except ContextError:
         return ()
     found = [

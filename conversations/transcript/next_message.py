@@ -22,7 +22,6 @@ from conversations.context.view.cache_breakpoints import SECONDS, Lifetime
 from conversations.log.context_size import ContextFigures
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.conversation_settings import load_summary_prices
-from conversations.reductions.foresight import Known, foresee_calls
 from conversations.reductions.in_full import find_next_turn
 from conversations.reductions.next_call_forecast import Known, forecast_calls
 

@@ -12,8 +12,8 @@ from conversations.files.attachment_display import Attached
 from conversations.log.tree import VersionPosition
 from conversations.models import Transformation
 from conversations.reductions.shapes import PinState
-from conversations.toolbox.call_words import (
-    CallWords,
+from conversations.toolbox.call_labels import (
+    CallLabel,
     is_counted,
     name_calls,
     phrase_call,
@@ -64,7 +64,7 @@ class ToolCard:
         return self.state == "ok" and not self.is_error
 
     @property
-    def words(self) -> CallWords:
+    def words(self) -> CallLabel:
         return phrase_call(self.name, self.subject, "error" if self.is_error else self.state)
 
     @property
@@ -154,7 +154,7 @@ class Round:
     fallback: Fallback | None = None
 
     @property
-    def tool_words(self) -> CallWords:
+    def tool_labels(self) -> CallLabel:
         """Return one sentence about the tool calls of the round."""
         told = self._told
         if not told:

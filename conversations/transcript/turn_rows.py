@@ -8,7 +8,7 @@ from functools import partial
 from django.db import connection
 
 from conversations.log.findings import read_leniently
-from conversations.log.whole_rows import read_rows, shape_of
+from conversations.log.prepared_rows import read_rows, shape_of
 from conversations.models import ApiCall, ApiResult, Blob, Message, ToolCall, Turn
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from conversations.context.policy.policy import PRESETS, build_policy
 from conversations.context.view.cost_decision import Rates
+from tests.agent.fakes import FakeLog, World, job
 from tests.agent.streams import calls, says
 from tests.agent.test_reductions import remembered
 

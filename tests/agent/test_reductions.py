@@ -13,9 +13,9 @@ from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import build_envelope
+from tests.agent.fakes import REPLY, FakeLog, Script, World, blocks, job
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import calls, ended, says, start, text, thought, use
-from tests.agent.twins import REPLY, Script, TwinLog, World, blocks, job
 
 pytestmark = pytest.mark.asyncio
 OVERFLOW = ModelFailed("overflow", "prompt is too long", 400)

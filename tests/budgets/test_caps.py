@@ -11,8 +11,8 @@ from django.utils import timezone
 from conversations.agent.ports import Refused
 from conversations.agent.prices import LEAST_OUTPUT
 from conversations.budgets.admission import demand_next_call
+from conversations.budgets.affordability import size_call
 from conversations.budgets.caps import resolve_turn_caps
-from conversations.budgets.judgement import size_call
 from conversations.budgets.prices import load_price_list
 from conversations.context.view.envelope import build_envelope
 from conversations.models import ApiCall, Budget, ModelPrice, TurnCap, User

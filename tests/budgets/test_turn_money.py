@@ -13,8 +13,8 @@ from django.utils import timezone
 from conversations.agent.ports import Refused, ReplyAhead, SearchesLimited, Sending
 from conversations.agent.prices import LEAST_OUTPUT, PriceList
 from conversations.budgets.admission import choose_searches, fit_call
+from conversations.budgets.affordability import TurnRoom, check_call, size_call
 from conversations.budgets.effective import BudgetStatus, Rule
-from conversations.budgets.judgement import TurnRoom, judge_call, size_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import EffectiveBudget
 from conversations.budgets.units import MONEY, TOKENS, UNITS, CallSize

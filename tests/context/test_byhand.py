@@ -185,7 +185,7 @@ def test_the_questions_of_a_summary_are_known_before_any_is_asked() -> None:
 
 def test_a_second_change_costs_only_what_the_first_one_left_in_the_cache() -> None:
     def cost(edited_from: int | None) -> int:
-        change = compact_by_hand(desk_of(rates=RATES, edited_from=edited_from))
+        change = compact_by_hand(working_view_of(rates=RATES, edited_from=edited_from))
         assert change is not None
         assert change.decision is not None
         return change.decision.cost
@@ -246,7 +246,7 @@ def test_only_words_leave_an_answer_and_the_first_message_stays() -> None:
 
 def test_a_view_that_the_next_request_repairs_can_be_changed_before() -> None:
     broken = view_of(prompt("x"), *round_of("a", LONG), *round_of("b", "ok"), answer(use("c")))
-    change = compact_by_hand(desk_of(broken))
+    change = compact_by_hand(working_view_of(broken))
     assert change is not None
     done = Shell().prepare(
         change.made.append(Message.parse(9, "prompt", content(["y"]))), situation(), PRESETS["off"]

@@ -10,8 +10,7 @@ import pytest
 
 from conversations.context.policy.in_full import build_full_policy
 from conversations.context.policy.policy import build_policy
-from conversations.context.policy.whole_context import keep_whole
-from conversations.context.steps.next_call import foresee_call, foresee_message
+from conversations.context.steps.next_call import forecast_call, forecast_message
 from conversations.context.steps.open_calls import leave_out_open_calls
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message, View
@@ -126,7 +125,7 @@ def test_a_repair_is_no_reduction_and_is_not_forecast_as_one() -> None:
 def test_a_search_that_was_cut_off_is_left_out_by_a_rule_and_not_to_save_room() -> None:
     view = view_of(prompt("a"), answer("b", SEARCH), prompt("c"))
     assert leave_out_open_calls(view) is not None
-    found = foresee_call(view, situation(), build_policy("adaptive"))
+    found = forecast_call(view, situation(), build_policy("adaptive"))
     assert (found.action, found.kinds) == ("nothing", ())
 
 
@@ -135,11 +134,11 @@ def test_what_was_changed_since_the_last_request_is_not_in_the_cache() -> None:
     known = situation(view, view.tokens)
     for at in (0, 5, view.length - 1):
         edited = replace(known, edited_from=view.messages[at].seq)
-        found = foresee_message(view, edited, policy)
+        found = forecast_message(view, edited, policy)
         assert found.kept == sum(message.tokens for message in view.messages[:at])
         assert found.whole_kept == found.kept
         assert (found.action, found.tokens_after) == ("nothing", found.tokens)
-    assert foresee_message(view, known, policy).whole_kept > view.tokens
+    assert forecast_message(view, known, policy).whole_kept > view.tokens
 
 
 def test_a_message_that_forces_a_reduction_is_decided_with_it() -> None:

@@ -226,7 +226,7 @@ def test_what_the_api_does_not_do_for_a_model_is_not_said_of_it() -> None:
 
     def said(model: str) -> list[str]:
         Conversation.objects.filter(pk=conversation.pk).update(model=model)
-        found = read_forecast(Conversation.objects.get(pk=conversation.pk))
+        found = read_outline(Conversation.objects.get(pk=conversation.pk))
         assert found is not None
         return [step.words for step in found.steps if step.words.startswith(("The API", "A summ"))]
 

@@ -6,7 +6,7 @@ import pytest
 
 from conversations.context.policy.policy import PRESETS
 from conversations.context.view import wire
-from conversations.inspector.current_context import read_forecast
+from conversations.inspector.current_context import read_outline
 from conversations.models import Conversation
 from conversations.reductions.conversation_settings import read_job_facts
 from conversations.reductions.in_full import (
@@ -79,7 +79,7 @@ def test_once_goes_with_a_fork_that_it_is_the_next_turn_of(played: Played) -> No
 
 def test_what_comes_next_is_foretold_by_the_choice(played: Played) -> None:
     def marks() -> list[tuple[int, ...]]:
-        found = read_forecast(now(played))
+        found = read_outline(now(played))
         assert found is not None
         ahead = tuple(step.tokens for step in found.steps if step.tokens)
         return [ahead, tuple(tick.tokens for tick in read_meter(now(played)).ticks)]

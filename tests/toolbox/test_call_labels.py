@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.utils import translation
 
-from conversations.toolbox import call_words
-from conversations.toolbox.call_words import CallWords, find_subject, phrase_call, phrase_calls
-from conversations.toolbox.tool_words import TOOL_WORDS, name_tool
+from conversations.toolbox import call_labels
+from conversations.toolbox.call_labels import CallLabel, find_subject, phrase_call, phrase_calls
+from conversations.toolbox.tool_labels import TOOL_LABELS, name_tool
 from conversations.transcript.shapes import Round, ToolCard
 
 #: An address, a folder, a query, receivers: something that each tool's sentence can name.
@@ -104,7 +104,7 @@ def test_calls_that_did_not_end_well_are_not_said_to_be_done(
     calls: list[str], line: str, counts: bool
 ) -> None:
     row = Round(1, tools=tuple(card(*each.split()) for each in calls))
-    assert (join(row.tool_words), row.is_counted) == (line, counts)
+    assert (join(row.tool_labels), row.is_counted) == (line, counts)
 
 
 def test_the_sentence_is_in_the_language_of_the_reader() -> None:

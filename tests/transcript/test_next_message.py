@@ -127,10 +127,10 @@ def test_what_a_change_by_hand_broke_is_written_anew() -> None:
     usage = Usage(0, 500, 29_000, 1_000, 0)
     stored_turns.close(lease, people_and_turns.opened(lease).call, said(usage))
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
-    before = foreseen(reduced_conversations.now(played))
+    before = forecast(reduced_conversations.now(played))
     assert before.now.full == at_price(30_000, 500, 500)
     row = reduced_conversations.compact(played)
-    after = foreseen(reduced_conversations.now(played))
+    after = forecast(reduced_conversations.now(played))
     state = load_state(reduced_conversations.now(played), stored_turns.MODEL)
     kept = [one for one in state.view.messages if one.seq < (state.edited_from or 0)]
     assert len(kept) < len(state.view.messages) // 2
@@ -140,7 +140,7 @@ def test_what_a_change_by_hand_broke_is_written_anew() -> None:
     assert after.later is not None
     assert (after.now.full or 0) < (after.later.full or 0)
     manual_changes.undo_change(**reduced_conversations.who(played), seq=row.seq)
-    again = foreseen(reduced_conversations.now(played))
+    again = forecast(reduced_conversations.now(played))
     assert (again.now, again.later) == (before.now, before.later)
 
 

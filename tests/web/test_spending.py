@@ -24,8 +24,7 @@ from conversations.budgets.bulk_changes import (
 from conversations.budgets.grants import BudgetError, grant_more
 from conversations.budgets.import_budgets import import_budgets
 from conversations.budgets.notices import list_notices
-from conversations.budgets.spend_desk import (
-    filter_desk,
+from conversations.budgets.spending import (
     filter_people,
     filter_spending,
     forecast_spending,
@@ -319,7 +318,7 @@ def test_a_day_that_is_over_is_as_it_was_whatever_was_switched_off_since() -> No
     seen = [("site", 90, 100), ("ada", 50, 70)]
 
     def shown() -> list[tuple[str, int, int]]:
-        rows = [read_desk(row, now) for row in filter_desk(day=day, now=now)]
+        rows = [read_spending_row(row, now) for row in filter_spending(day=day, now=now)]
         return [(str(row.user or "site"), row.spent, row.limit) for row in rows]
 
     assert shown() == seen

@@ -136,7 +136,7 @@ def is_smaller(change: Transformation) -> bool:
 
 def add_decision(working: WorkingView, change: Transformation) -> Transformation:
     """Add what the change frees and costs; raises RuleError if the result is not legal."""
-    demand_legal(working.view, change.made)
+    demand_legal(working.view, change.view_after)
     permille = working.gauge.permille
     saved = max(0, change.tokens_before - change.tokens_after) * permille // 1000
     is_cold = working.situation.is_cold

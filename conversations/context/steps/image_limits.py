@@ -70,7 +70,7 @@ class _Candidate:
 
 def replace_excess_images(view: View, window: int, policy: Policy) -> Transformation | None:
     """Replace images until a request takes the others; None if it takes all."""
-    found = view.learn("images", list[_Found], _read_images)
+    found = view.fold_cached("images", list[_Found], _read_images)
     if len(found) <= media.FEW_IMAGES:
         return None
     rows = _rank_images(view, found, policy)

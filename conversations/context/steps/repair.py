@@ -220,16 +220,16 @@ def _repair(repair: Repair, reason: str) -> Transformation:
 
 def _add_record(repair: Repair, change: Transformation, policy: Policy) -> Transformation:
     """Return the repair with the record of the messages that it leaves out, if they can be read."""
-    left = {message.seq for message in change.made.messages}
+    left = {message.seq for message in change.view_after.messages}
     messages = repair.drafts.view.messages
     gone = [one for one in messages if one.seq not in left and one.shape.flaw is None]
     record = write_left_out(repair.drafts.view, gone, policy)
     if not record:
         return change
-    repair.drafts.follow(change.made)
+    repair.drafts.follow(change.view_after)
     repair.drafts.insert(Draft(gone[0].seq, "prompt", [Block(record, BY)]))
     found = repair.build(change.reason)
-    return change if find_broken_rule(found.made) else found
+    return change if find_broken_rule(found.view_after) else found
 
 
 def find_broken_rule(view: View) -> ContextError | None:

@@ -49,7 +49,7 @@ def build_restore(view: View, *originals: Message) -> Transformation | None:
     note = write_count(_ONE, _MANY, count)
     trigger = Trigger(count, 0, "counted")
     change = edits.build_transformation(view, "restore", trigger, changes, note)
-    demand_legal(view, change.made)
+    demand_legal(view, change.view_after)
     return change
 
 

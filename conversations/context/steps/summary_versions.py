@@ -68,7 +68,7 @@ def find_covered_zone(view: View, edits: Sequence[Edit]) -> Zone | None:
 
 def request_again(view: View, zone: Zone, gauge: Gauge, policy: Policy) -> Summarising:
     """Request the summary of the zone again, in the view it was first made from."""
-    trigger = Trigger(gauge.tokens, 0, gauge.source, REBUILD)
+    trigger = Trigger(gauge.tokens, 0, gauge.source, REWRITE)
     return (yield from replace_zone(view, zone, trigger, gauge, policy, is_whole=True))
 
 

@@ -101,20 +101,21 @@ def read_shape(role: str, content: str) -> Shape:
     is_result = [name == "tool_result" for name in types]
     has_result_after_other_block = is_result != sorted(is_result, reverse=True)
     return Shape(
-        None,
-        tuple(read_call(value) for value in values if value["type"] == "tool_use"),
-        tuple(_read_result(at, values[at]) for at, found in enumerate(is_result) if found),
-        tuple(value["id"] for value in values if value["type"] in blocks.SERVER_CALLS),
-        tuple(value["tool_use_id"] for value in values if blocks.is_server_result(value["type"])),
-        tuple(call for value in values if (call := read_caller(value))),
-        not all(is_result),
-        is_result != sorted(is_result, reverse=True),
-        sum(map(blocks.count_breakpoints, values)),
-        types[0] if types else "",
-        types[-1] if types else "",
-        tuple(at for at, name in enumerate(types) if name == "compaction"),
-        tuple(at for at, value in enumerate(values) if _is_signed(value)),
-        tuple(_find_images(values)),
+        calls=tuple(read_call(value) for value in values if value["type"] == "tool_use"),
+        results=tuple(_read_result(at, values[at]) for at, found in enumerate(is_result) if found),
+        server_calls=tuple(value["id"] for value in values if value["type"] in blocks.SERVER_CALLS),
+        server_results=tuple(
+            value["tool_use_id"] for value in values if blocks.is_server_result(value["type"])
+        ),
+        callers=tuple(call for value in values if (call := read_caller(value))),
+        others=not all(is_result),
+        is_late=has_result_after_other_block,
+        marks=sum(map(blocks.count_breakpoints, values)),
+        first=types[0] if types else "",
+        last=types[-1] if types else "",
+        compactions=tuple(at for at, name in enumerate(types) if name == "compaction"),
+        signed=tuple(at for at, value in enumerate(values) if _is_signed(value)),
+        images=tuple(_find_images(values)),
     )
 
 
