@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from uuid import uuid4
 
-from django.db.models import Model, OuterRef, Q, Subquery
+from django.db import connection
+from django.db.models import Model, Q
 from django.utils.translation import gettext as _
 
 from conversations.budgets.usage.closed_days import reopen_days
@@ -40,6 +40,8 @@ MOST_TITLE = 200
 _OWN = frozenset(
     ("id", "conversation_id", "link", "chain", "public_id", "client_id", "summary_call_id")
 )
+#: A new value of a UUID column.
+_NEW_KEY = {"sqlite": "lower(hex(randomblob(16)))", "postgresql": "gen_random_uuid()"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,35 +142,46 @@ def _find_end(row: Conversation, turn: Turn) -> int:
     return found or turn.tip or find_last_entry(turn)
 
 
-def _copy_row(row: M, copy: Conversation, turns: dict[int, Turn]) -> M:
+def _copy_row(row: M, copy: Conversation, turns: dict[int, int]) -> M:
     values: dict[str, Any] = {
         field.attname: getattr(row, field.attname)
         for field in row._meta.concrete_fields
         if field.attname not in _OWN
     }
     if values.get("turn_id") is not None:
-        values["turn_id"] = turns[values["turn_id"]].pk
+        values["turn_id"] = turns[values["turn_id"]]
     return type(row)(conversation=copy, **values)
 
 
-def _copy_turns(origin: _Origin, copy: Conversation) -> dict[int, Turn]:
-    """Copy the turns; return the copies by the keys of the originals."""
-    found = origin.turns
-    copies: dict[int, Turn] = {one.pk: _copy_row(one, copy, {}) for one in found}
-    for one in copies.values():
+def _copy_turns(origin: _Origin, copy: Conversation) -> dict[int, int]:
+    """Copy the turns in the database, with their dates; return the new keys by the old ones."""
+    same = [
+        field.column
+        for field in Turn._meta.concrete_fields
+        if field.attname not in _OWN | {"tip", "retry_of_id", "continues_id"}
+    ]
+    key, columns = _NEW_KEY[connection.vendor], ", ".join(f'"{name}"' for name in same)
+    with connection.cursor() as cursor:
         # A path that continues after the end has no stored end in the copy.
-        one.tip = one.tip if one.tip <= origin.end else 0
-        one.client_id, one.retry_of_id, one.continues_id = uuid4(), None, None
-    Turn.objects.bulk_create(copies.values())
-    first_of = origin.row.turns.filter(number=OuterRef("number"))
-    copy.turns.update(created_at=Subquery(first_of.values("created_at")))
-    tied = [one for one in found if one.retry_of_id or one.continues_id]
-    for first in tied:
-        one = copies[first.pk]
-        one.retry_of = copies.get(first.retry_of_id or 0)
-        one.continues = copies.get(first.continues_id or 0)
-    Turn.objects.bulk_update((copies[one.pk] for one in tied), ["retry_of", "continues"], 100)
-    return copies
+        cursor.execute(
+            f"INSERT INTO conversations_turn"  # noqa: S608 - our own columns
+            f" (conversation_id, public_id, client_id, tip, {columns})"
+            f" SELECT %s, {key}, {key}, CASE WHEN tip <= %s THEN tip ELSE 0 END, {columns}"
+            " FROM conversations_turn t WHERE conversation_id = %s AND EXISTS ("
+            " SELECT 1 FROM conversations_message m"
+            " WHERE m.turn_id = t.id AND m.kind = 'prompt' AND m.seq <= %s)",
+            [copy.pk, origin.end, origin.row.pk, origin.end],
+        )
+    new = dict(copy.turns.values_list("number", "pk"))
+    keys = {one.pk: new[one.number] for one in origin.turns}
+    tied = [
+        Turn(pk=keys[one.pk], retry_of_id=keys.get(one.retry_of_id or 0),
+             continues_id=keys.get(one.continues_id or 0))
+        for one in origin.turns
+        if one.retry_of_id or one.continues_id
+    ]  # fmt: skip
+    Turn.objects.bulk_update(tied, ["retry_of", "continues"], 100)
+    return keys
 
 
 def _find_turn_in_full(entries: Sequence[_Entry], turns: Sequence[Turn]) -> int:
@@ -196,18 +209,18 @@ def _copy_attachments(row: Conversation, copy: Conversation, entries: Iterable[_
     Attachment.objects.bulk_update(copies, ["created_at"])
 
 
-def _copy_tool_calls(entries: Iterable[_Entry], turns: dict[int, Turn]) -> None:
+def _copy_tool_calls(entries: Iterable[_Entry], turns: dict[int, int]) -> None:
     answers = {(one.turn_id, one.seq): one for one in entries if isinstance(one, Message)}
     rows = ToolCall.objects.filter(turn__in=turns).select_related("answer").order_by("pk")
     copies = []
     for row in rows:
         turn = turns[row.turn_id]
-        answer = answers.get((turn.pk, row.answer.seq))
+        answer = answers.get((turn, row.answer.seq))
         if answer is not None:
             values = {
                 field.attname: getattr(row, field.attname)
                 for field in ToolCall._meta.concrete_fields
                 if field.attname not in ("id", "turn_id", "answer_id")
             }
-            copies.append(ToolCall(turn=turn, answer=answer, **values))
+            copies.append(ToolCall(turn_id=turn, answer=answer, **values))
     ToolCall.objects.bulk_create(copies)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.models.signals import post_save
+from django.test.utils import CaptureQueriesContext
 
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
@@ -72,6 +73,21 @@ def test_a_fork_keeps_what_was_chosen_for_the_chat() -> None:
     Conversation.objects.update(**chosen)
     copy = fork_conversation(turn=played.turn)
     assert Conversation.objects.filter(pk=copy.pk).values(*chosen).get() == chosen
+
+
+def test_turns_are_copied_by_one_statement_however_many() -> None:
+    first = talk(*["and"] * 40)
+    with CaptureQueriesContext(connection) as asked:
+        copy = fork_conversation(turn=turn(first, 40))
+    inserts = [one for one in asked if "INSERT INTO conversations_turn " in one["sql"]]
+    assert len(inserts) == 1
+    assert not any('INSERT INTO "conversations_turn"' in one["sql"] for one in asked)
+    same = ("number", "parent", "tip", "state", "payload_digest", "created_at", "ended_at")
+    assert list(copy.turns.values(*same)) == list(first.turns.values(*same))
+    assert not {*copy.turns.values_list("public_id", "client_id")} & {
+        *first.turns.values_list("public_id", "client_id")
+    }
+    assert copy.turns.values("public_id").distinct().count() == 40
 
 
 def test_both_go_on_by_themselves() -> None:
