@@ -110,7 +110,8 @@ def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None
     delete_conversation(conversation=thrown.conversation)
     workspace_for(played.user.pk).write("notes/ü.txt", b"mine")
     played.user.preferences = {"instructions": "Answer in verse."}
-    played.user.save(update_fields=["preferences"])
+    played.user.policy = {"preset": "classic"}
+    played.user.save(update_fields=["preferences", "policy"])
     files = everything(client_of(played.user), "?events=1")
     lines = files["conversations.jsonl"].splitlines()
     assert [json.loads(line)["title"] for line in lines] == ["First talk", "Second talk"]
@@ -119,6 +120,7 @@ def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None
     account = json.loads(files["account.json"])
     assert account["username"] == "ada"
     assert account["preferences"]["instructions"] == "Answer in verse."
+    assert account["context_policy"] == {"preset": "classic"}
     names = sorted(name.split("-")[0] for name in files if name.startswith(("md/", "html/")))
     assert names == ["html/first", "html/second", "md/first", "md/second"]
     assert not any(b"secret" in content for content in files.values())

@@ -95,6 +95,7 @@ def _write_account(user: User) -> bytes:
         "last_name": user.last_name,
         "date_joined": user.date_joined.isoformat(),
         "preferences": asdict(read_preferences(user.preferences)),
+        "context_policy": user.policy,
     }
     return wire.encode(facts).encode() + b"\n"
 
