@@ -10,7 +10,14 @@ import pytest
 from agentweb.emulator import json_codec
 from agentweb.emulator.app import create_app
 from conversations.agent.answer import Answer
-from conversations.agent.ports import Ending, ModelFailed, Refused, Sending, Sent
+from conversations.agent.ports import (
+    Ending,
+    ModelFailed,
+    Refused,
+    SearchesLimited,
+    Sending,
+    Sent,
+)
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage, read_usage
 from conversations.budgets.affordability import pad_estimate
@@ -136,11 +143,15 @@ def sent_tokens(sent: Sent) -> int:
     return ApiCall.objects.get(pk=sent.call).estimated_tokens * 3 // 4
 
 
-@pytest.mark.parametrize(("room", "offered"), [(60_000, 1), (120_000, 2), (2_000_000, 5)])
-def test_fewer_searches_are_offered_before_a_call_is_refused(room: int, offered: int) -> None:
-    lease = started_turn()
+@pytest.mark.parametrize(("room", "offered"), [(60_000, 1), (120_000, 1), (2_000_000, 5)])
+def test_one_search_is_offered_before_a_call_is_refused(room: int, offered: int) -> None:
+    lease, envelope = started_turn(), searching()
     Budget.objects.create(scope="site", unit="tokens", kind="per_member", limit=room)
-    sent = opened(lease)
+    if offered < envelope.searches:
+        with pytest.raises(SearchesLimited) as limited:
+            opened(lease, envelope)
+        envelope = envelope.with_searches(limited.value.searches)
+    sent = opened(lease, envelope)
     assert count_searches(wire.decode(sent.body)) == offered
     (held,) = Reservation.objects.filter(window__budget__unit="tokens").values_list("amount")
     assert held[0] <= room
