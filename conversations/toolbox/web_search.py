@@ -4,8 +4,9 @@ A search query leaves the site, and a page or a mail may instruct the model what
 (prompt injection). So search is off until a person turns it on for a conversation, and then tools
 that read private data are denied unless that person allows both. Where private data was read
 before, search is not offered. Both are decided when a turn begins, so the tool definitions, and
-with them the prompt cache, stay the same for the whole turn. A model without a price for searches
-does not get the tool, nor does a conversation in which nothing leaves unasked.
+with them the prompt cache, stay the same for the whole turn, unless what is left of a budget allows
+one search alone from some call on. A model without a price for searches does not get the tool, nor
+does a conversation in which nothing leaves unasked.
 """
 
 from __future__ import annotations
