@@ -236,6 +236,12 @@ class SeenFilter(admin.SimpleListFilter):
         return rows if self.value() is None else rows.filter(**{self.path: self.value()})
 
 
+def list_names(people: QuerySet[User]) -> list[tuple[str, str]]:
+    """Return keys and names of people as a filter offers them: the first by name."""
+    found = people.order_by("username").distinct().values_list("pk", "username")[:MOST_NAMES]
+    return [(str(key), name) for key, name in found]
+
+
 class OwnerFilter(admin.SimpleListFilter):
     """By the owner of the conversation, with a bounded list of names."""
 
@@ -244,9 +250,7 @@ class OwnerFilter(admin.SimpleListFilter):
     path = "conversation__owner"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        names = User.objects.exclude(conversations=None).order_by("username").distinct()
-        found = names.values_list("pk", "username")[:MOST_NAMES]
-        return [(str(key), name) for key, name in found]
+        return list_names(User.objects.exclude(conversations=None))
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()

@@ -18,7 +18,6 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.admin import budget_actions, csv_import
 from conversations.admin.base import (
-    MOST_NAMES,
     Choosing,
     GroupFilter,
     OwnerFilter,
@@ -26,6 +25,7 @@ from conversations.admin.base import (
     filter_by_key,
     link_list,
     link_row,
+    list_names,
 )
 from conversations.admin.budget_actions import CORRECT, GRANT
 from conversations.admin.budget_forms import (
@@ -55,9 +55,7 @@ class SubjectFilter(OwnerFilter):
     path = "user"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        names = User.objects.exclude(budgets=None).order_by("username").distinct()
-        found = names.values_list("pk", "username")[:MOST_NAMES]
-        return [(str(key), name) for key, name in found]
+        return list_names(User.objects.exclude(budgets=None))
 
 
 class GranteeFilter(OwnerFilter):
@@ -65,9 +63,7 @@ class GranteeFilter(OwnerFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         has_grant = Q(grants__isnull=False) | Q(budgets__grants__isnull=False)
-        names = User.objects.filter(has_grant).order_by("username").distinct()
-        found = names.values_list("pk", "username")[:MOST_NAMES]
-        return [(str(key), name) for key, name in found]
+        return list_names(User.objects.filter(has_grant))
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
-from conversations.admin.base import MOST_NAMES, OwnerFilter, ReadOnly
+from conversations.admin.base import OwnerFilter, ReadOnly, list_names
 from conversations.admin.csv_export import SentAsFiles, write_money_records
 from conversations.admin.keyed_page import KeyedPage
 from conversations.budgets.money_history import describe_changes, filter_history, list_tables
@@ -25,9 +25,7 @@ class ActorFilter(OwnerFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         theirs = MoneyRecord.objects.filter(actor=OuterRef("pk"))
-        names = User.objects.filter(Exists(theirs)).order_by("username")
-        found = names.values_list("pk", "username")[:MOST_NAMES]
-        return [(str(key), name) for key, name in found]
+        return list_names(User.objects.filter(Exists(theirs)))
 
 
 class TableFilter(admin.SimpleListFilter):

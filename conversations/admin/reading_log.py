@@ -19,7 +19,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.reading_log import READ
-from conversations.admin.base import MOST_NAMES, ReadOnly, filter_by_key, link_row
+from conversations.admin.base import ReadOnly, filter_by_key, link_row, list_names
 from conversations.admin.keyed_page import KeyedPage
 from conversations.models import Conversation, Erasure, User
 from conversations.templatetags.recorded import translated
@@ -49,9 +49,7 @@ class ReaderFilter(admin.SimpleListFilter):
     parameter_name = "reader"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        names = User.objects.filter(logentry__isnull=False).order_by("username").distinct()
-        found = names.values_list("pk", "username")[:MOST_NAMES]
-        return [(str(key), name) for key, name in found]
+        return list_names(User.objects.filter(logentry__isnull=False))
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows if self.value() is None else filter_by_key(rows, "user", self.value() or "")
@@ -66,9 +64,7 @@ class ReadOwnerFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         had = Q(conversations__isnull=False) | Q(erasures__isnull=False)
         had |= Q(impersonations__isnull=False)
-        names = User.objects.filter(had).order_by("username").distinct()
-        found = names.values_list("pk", "username")[:MOST_NAMES]
-        return [(str(key), name) for key, name in found]
+        return list_names(User.objects.filter(had))
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
