@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 import yaml
+from celery import Celery
+from celery.utils.imports import symbol_by_name
 from django.conf import settings
 from django.core.management import get_commands
-from kombu import Connection
-from kombu.utils.imports import symbol_by_name
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -287,24 +287,28 @@ def test_the_celery_app_reads_djangos_settings() -> None:
     assert app.conf.task_ignore_result is True
 
 
+def broker(address: str) -> Any:
+    """Return Celery's connection for an address of Redis."""
+    url, options = make_broker(address)
+    app = Celery("tried", broker=url, set_as_current=False)
+    app.conf.broker_transport_options = options
+    return app.connection_for_write()
+
+
 def test_tasks_go_through_a_socket_of_this_machine_too() -> None:
     server = servers.start_redis("--unixsocket", "redis.sock", "--unixsocketperm", "777")
     address = f"unix://{server.folder}/redis.sock?db=3"
-    url, options = make_broker(address)
-    with Connection(url, transport_options=options) as broker:
-        broker.SimpleQueue("tried").put("task")
-        with connect_redis(address, 5) as redis:
-            assert redis.llen("tried") == 1
+    with broker(address) as link, connect_redis(address, 5) as redis:
+        link.SimpleQueue("tried").put("task")
+        assert redis.llen("tried") == 1
     server.discard()
 
 
 def test_a_broker_with_tls_is_known_by_its_certificate() -> None:
-    url, options = make_broker("rediss://:pw@cache.example:6380/2")
-    broker = Connection(url, transport_options=options)
-    assert broker.ssl == {"ssl_cert_reqs": ssl.CERT_REQUIRED}
-    assert broker.virtual_host == "2"
-    chosen = make_broker("rediss://cache.example/0?ssl_ca_certs=/etc/ca.pem")[0]
-    assert Connection(chosen).ssl == {"ssl_ca_certs": "/etc/ca.pem"}
+    link = broker("rediss://:pw@cache.example:6380/2")
+    assert (link.ssl, link.virtual_host) == ({"ssl_cert_reqs": ssl.CERT_REQUIRED}, "2")
+    link = broker("rediss://cache.example/0?ssl_ca_certs=/etc/ca.pem")
+    assert link.ssl == {"ssl_ca_certs": "/etc/ca.pem"}
 
 
 def test_every_scheduled_task_exists() -> None:
