@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_type_hints
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from conversations.budgets.prices import (
 )
 from conversations.conf import PREFIX, Conf, build_site_policy, conf
 from conversations.context.errors import ContextError
+from conversations.context.policy.policy import PRESETS
 from conversations.models.periods import ZoneUnknown, load_zone
 from conversations.reductions.policy import policy_of, read_model_numbers
 
@@ -100,6 +102,30 @@ def check_effort(**_: Any) -> list[CheckMessage]:
             id="agentweb.E005",
         )
     ]
+
+
+@register(Tags.security)
+def check_offered_policies(**_: Any) -> list[CheckMessage]:
+    """Refuse a preset that there is none of: people would be offered fewer, or none at all."""
+    unknown = [name for name in conf.offered_policies if name not in PRESETS]
+    hint = f"Use {', '.join(PRESETS)}, or leave it empty."
+    return [
+        Error(
+            f"AGENTWEB_OFFERED_POLICIES names {name}, which is no preset.",
+            hint=hint,
+            id="agentweb.E003",
+        )
+        for name in unknown
+    ]
+
+
+@register(Tags.security)
+def check_search_country(**_: Any) -> list[CheckMessage]:
+    """Refuse what the API refuses, with every answer that may search."""
+    if re.fullmatch("([A-Za-z]{2})?", conf.web_search_country):
+        return []
+    text = f"AGENTWEB_WEB_SEARCH_COUNTRY is {conf.web_search_country!r}, which is no country."
+    return [Error(text, hint="Use two letters, such as DE.", id="agentweb.E007")]
 
 
 @register(Tags.security)

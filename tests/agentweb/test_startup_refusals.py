@@ -115,6 +115,21 @@ def test_a_host_that_no_request_can_name_is_refused(name: str, settings: Any) ->
     assert_refused_with("E019", "AGENTWEB_HOSTS", name, ".example.org")
 
 
+@pytest.mark.parametrize(
+    ("name", "sound", "wrong", "id"),
+    [("OFFERED_POLICIES", ((), ("adaptive", "off")), ("adaptive", "classical"), "E003"),
+     ("WEB_SEARCH_COUNTRY", ("", "DE"), "Germany", "E007")],
+)  # fmt: skip
+def test_a_word_that_means_nothing_is_refused(
+    name: str, sound: Any, wrong: Any, id: str, settings: Any
+) -> None:
+    for value in sound:
+        setattr(settings, f"AGENTWEB_{name}", value)
+        assert found(id) == []
+    setattr(settings, f"AGENTWEB_{name}", wrong)
+    assert_refused_with(id, f"AGENTWEB_{name}", wrong if isinstance(wrong, str) else wrong[-1])
+
+
 @pytest.mark.parametrize("sender", ["Chat, Inc. <chat@example.org>", "chat@", "a@b.org, c@d.org"])
 def test_a_sender_that_is_no_address_is_refused(sender: str, settings: Any) -> None:
     for sound in ("agentweb@localhost", "Chat <chat@example.org>", "Büro <büro@example.org>"):
