@@ -127,6 +127,9 @@ def _lock_row(peer: str, name: str, now: datetime, user: User | None = None) -> 
         name_digest=_digest_name(name) if name else "",
         defaults={"began_at": now, "user": user},
     )
+    if row.began_at > now + LONGEST_WAIT:
+        # Counted by a clock that was ahead: people would wait until its time has come.
+        row.began_at, row.count, row.until, row.waits = now, 0, None, 0
     return row
 
 

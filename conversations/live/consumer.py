@@ -1,10 +1,10 @@
 """The socket of a chat: the server sends, the page only receives.
 
 Messages and stops are plain POSTs, stored before anything is published, so a broken socket loses no
-data. The page gets a snapshot (everything after the last turn it shows) when it connects, when it
-missed a frame and when another path is shown; after that it gets frames. While the database does
-not answer, a handshake is refused for now, and a socket that needs it is closed: the page tries
-again.
+data. The page gets a snapshot (everything after the last turn it shows) when it connects without
+the newest version, when it missed a frame and when another path is shown; after that it gets
+frames. While the database does not answer, a handshake is refused for now, and a socket that needs
+it is closed: the page tries again.
 """
 
 from __future__ import annotations

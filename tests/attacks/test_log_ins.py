@@ -148,6 +148,16 @@ def test_waits_grow_to_a_longest_one_and_are_forgotten() -> None:
     assert until_refused("192.0.2.1", "ada", now) == 30
 
 
+def test_a_wait_by_a_clock_that_was_ahead_ends_when_it_is_set_back() -> None:
+    now = timezone.now()
+    for days in (400, 1):
+        assert until_refused("192.0.2.1", "ada", now + timedelta(days=days)) == 30
+    assert until_refused("192.0.2.1", "ada", now) == 30
+    with pytest.raises(LogInThrottled):
+        # Clocks of two machines differ a little.
+        admit_log_in(peer="192.0.2.1", name="ada", now=now - timedelta(seconds=5))
+
+
 def test_a_success_on_the_last_free_attempt_of_an_address_makes_nobody_wait(settings: Any) -> None:
     settings.AGENTWEB_LOG_IN_ATTEMPTS_OF_ADDRESS = 3
     for _ in range(2):
