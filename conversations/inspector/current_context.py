@@ -56,7 +56,7 @@ def read_outline(conversation: Conversation) -> PolicyOutline | None:
     """Return what the policy in force will do; None when it is invalid."""
     try:
         policy = apply_in_full_ahead(effective_policy(conversation), conversation)
-        api = read_api_edits(conversation.model)
+        api = read_api_edits(policy, conversation.model)
         return build_outline(policy, read_window(conversation.model), api)
     except ContextError:
         return None

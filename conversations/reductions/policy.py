@@ -98,14 +98,19 @@ def read_model_numbers(model: str) -> ModelNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ApiEdits:
-    """Whether the API clears tool results, and compacts on demand, for a model."""
+    """Whether the API clears tool results and compacts: for a model, under a policy."""
 
     clears: bool = False
     compacts: bool = False
 
 
+def read_api_edits(policy: Policy, model: str) -> ApiEdits:
+    """Return what the API does itself under a policy; no query where the policy asks for none."""
+    return _read_api_edits(model) if policy.server_side else ApiEdits()
+
+
 @cached_by_settings_version
-def read_api_edits(model: str) -> ApiEdits:
+def _read_api_edits(model: str) -> ApiEdits:
     """Return what the API can do itself for a model; nothing for one that is not there."""
     found = ApiModel.objects.filter(pk=model).values_list("clears", "compacts").first()
     return ApiEdits(*found) if found else ApiEdits()

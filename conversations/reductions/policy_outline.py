@@ -74,14 +74,14 @@ def _steps(policy: Policy, window: int, api: ApiEdits) -> Iterator[OutlineStep]:
     if policy.compact_above_percent and not policy.is_in_full:
         yield _one_go(policy, window)
     if policy.input_token_budget:
-        yield _tool_results(policy, by_api=policy.server_side and api.clears)
+        yield _tool_results(policy, by_api=api.clears)
     if policy.round_summary_every:
         yield OutlineStep(
             _("After %(n)s tool rounds of one turn, finished rounds become a working memory.")
             % {"n": policy.round_summary_every}
         )
     if policy.compaction_enabled:
-        yield _summary(policy, by_api=policy.server_side and api.compacts)
+        yield _summary(policy, by_api=api.compacts)
     yield from _trims(policy, window)
     yield OutlineStep(
         _("What would not leave room for an answer is reduced, whatever the other numbers say."),

@@ -54,7 +54,7 @@ def _list_ticks(
     try:
         own = read_known_numbers(figures)
         policy = apply_in_full_ahead(effective_numbers(conversation, own), conversation)
-        ahead = build_outline(policy, window, read_api_edits(conversation.model))
+        ahead = build_outline(policy, window, read_api_edits(policy, conversation.model))
     except ContextError:
         return ()
     found = [
