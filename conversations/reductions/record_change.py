@@ -34,7 +34,7 @@ def demand_idle(conversation: Conversation) -> None:
 def demand_same_body(change: Change, digest: str) -> None:
     """Raise ManualChangeError unless the change makes the body that was previewed."""
     if wire.digest(change.view_after.body) != digest:
-        raise ManualChangeError("moved", _("The conversation went on; here is the new preview."))
+        raise ManualChangeError("moved", _("The chat went on; here is the new preview."))
 
 
 def demand_policy(conversation: Conversation) -> Policy:

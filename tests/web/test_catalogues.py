@@ -43,7 +43,7 @@ ALIKE = {
         "%(count)d minute", "%(count)s image", "%(count)s images", "%(n)s conversation",
         "%(n)s message", "%(n)s page",
         "Arguments", "Branches", "Budget",
-        "Conversation", "Conversations", "Corrections", "Document",
+        "Corrections", "Document",
         "Document %(number)d", "Effort", "Image", "Invitation", "Message", "Messages",
         "Minute",
         "Pages", "Port", "Site", "Sources", "Transformations", "Versions", "action", "budget",
