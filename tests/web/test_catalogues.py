@@ -40,7 +40,7 @@ ALIKE = {
         "chats", "error", "no", "tokens", "~%(n)s tokens"
     },
     "fr": _ALIKE | {
-        "%(count)d minute", "%(count)s image", "%(count)s images", "%(n)s conversation",
+        "%(count)d minute", "%(count)s image", "%(count)s images",
         "%(n)s message", "%(n)s page",
         "Arguments", "Branches", "Budget",
         "Corrections", "Document",
