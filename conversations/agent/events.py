@@ -204,8 +204,8 @@ class PathChanged(Event):
 class ServerLeaves(Event):
     """This server is about to stop: the page reconnects after a moment, to it or to another.
 
-    `version` is the one that the page shows; it names it when it comes back. 0: unknown.
+    `version` is the one that the page shows; it names it when it comes back.
     """
 
     shows = frozenset({Shows.OWN})
-    version: int = 0
+    version: int | None = None

@@ -109,9 +109,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await getattr(self, get_handler_name(message))(message)
 
     @property
-    def shown(self) -> int:
-        """The version that the page shows; 0 before its first snapshot."""
-        return (self.reader.version if self.reader else None) or 0
+    def shown(self) -> int | None:
+        """The version that the page shows; None before its first snapshot."""
+        return self.reader.version if self.reader is not None else None
 
     def _enter_topic(self) -> Topic:
         topic = hub.enter(self.conversation.pk)

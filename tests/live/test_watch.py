@@ -209,6 +209,15 @@ async def test_a_page_that_comes_back_unchanged_is_sent_budgets_and_no_snapshot(
             assert 'id="live"' in await frame_of(found)
 
 
+async def test_a_chat_in_which_nothing_was_said_yet_comes_back_without_a_snapshot() -> None:
+    person = await run_db(people_and_turns.person)
+    conversation = await run_db(Conversation.objects.create, owner=person, model="claude-x")
+    left = await left_at(conversation)
+    assert left == 0
+    async with connected(conversation, query=f"after=0&mark=&left={left}") as found:
+        assert 'id="live"' not in await frame_of(found)
+
+
 async def test_a_page_that_comes_back_to_a_running_answer_is_sent_a_snapshot() -> None:
     lease = await run_db(lambda: people_and_turns.started_turn(people_and_turns.person()))
     conversation = await run_db(Conversation.objects.get, pk=lease.conversation_id)
