@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from conversations.context.errors import RuleError
+from conversations.context.steps.restore import demand_legal
 from conversations.context.view import rules
 from conversations.context.view.cache_breakpoints import CONTROLS
 from conversations.context.view.view import Kind, Message, View
@@ -176,3 +177,10 @@ def test_a_call_that_its_turn_left_without_a_result_does_not_keep_later_messages
 def test_a_message_without_blocks_is_not_judged() -> None:
     view = view_of(prompt("a")).append(Message(2, "answer", "[]", 4))
     rules.check_rules(view)
+
+
+def test_a_change_must_keep_the_rules_that_held_before_it() -> None:
+    broken = view_of(prompt("a"), answer(use("t")), prompt("b"))
+    with pytest.raises(RuleError):
+        demand_legal(view_of(prompt("a")), broken)
+    demand_legal(broken, broken)
