@@ -155,5 +155,5 @@ async def test_the_other_model_offers_fewer_searches_and_is_still_the_other_one(
     w = world()
     w.calls.refuses[2] = SearchesLimited("budget", "Used up.", searches=1)
     assert (await w.run(NOTHING, says("With pleasure."))).reason == "end_turn"
-    opened = [event.is_plain for event in w.stage.told if isinstance(event, RoundOpened)]
+    opened = [event.is_plain for event in w.display.told if isinstance(event, RoundOpened)]
     assert opened == [True, False]

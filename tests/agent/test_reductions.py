@@ -323,6 +323,6 @@ async def test_fewer_searches_are_offered_for_the_rest_of_a_turn_and_nothing_is_
     # What was signed over the tools of before is left out, on record, before the API sees it.
     assert kinds(w) == [("rebind", "applied")]
     assert '"thinking"' not in w.calls.bodies[1]
-    opened = [event.is_plain for event in w.stage.told if isinstance(event, RoundOpened)]
+    opened = [event.is_plain for event in w.display.told if isinstance(event, RoundOpened)]
     assert opened == [True] * 3
     await check_usable(w)

@@ -248,7 +248,9 @@ def test_a_view_that_the_next_request_repairs_can_be_changed_before() -> None:
     change = compact_by_hand(working_view_of(broken))
     assert change is not None
     done = Shell().prepare(
-        change.made.append(Message.parse(9, "prompt", content(["y"]))), situation(), PRESETS["off"]
+        change.view_after.append(Message.parse(9, "prompt", content(["y"]))),
+        situation(),
+        PRESETS["off"],
     )
     assert violations(done.view.body) == []
     assert len(str(blocks(done.view, 2)[0]["content"])) < 700

@@ -67,7 +67,7 @@ def test_within_the_promise_it_says_nothing_and_above_it_how_much_is_left() -> N
 def test_a_summary_is_forecast_with_what_it_reads_and_about_what_it_leaves() -> None:
     policy, view = build_policy("rebuild", {"max_conversation_messages": 0}), long_chat(100_000)
     found = forecast_message(view, situation(view, view.tokens), policy)
-    assert (found.action, found.kinds) == ("rebuild", ("summary",))
+    assert (found.action, found.kinds) == ("summarise", ("summary",))
     assert found.summary_input > 10_000
     assert 1_000 < found.tokens_after < 40_000
 
@@ -79,7 +79,7 @@ def test_what_the_api_does_itself_is_forecast() -> None:
     view = long_chat(165_000)
     known = situation(view, view.tokens, clears=True, compacts=True)
     found = forecast_message(view, known, policy)
-    assert found.action == "rebuild"
+    assert found.action == "summarise"
     assert found.compaction_input > 50_000
     assert found.summary_input == 0
 

@@ -117,9 +117,9 @@ def test_any_damage_is_mended_by_one_repair(seed: int) -> None:
     if change is None:
         rules.check_rules(view)
         return
-    rules.check_rules(change.made)
-    assert violations(change.made.body) == []
-    assert repair_view(change.made, Policy()) is None
+    rules.check_rules(change.view_after)
+    assert violations(change.view_after.body) == []
+    assert repair_view(change.view_after, Policy()) is None
     assert change.note in NOTES.values()
     # What is recorded makes the same view again, and adds at most a result for each call.
     again = apply(view, "repair", load_edits(dump_edits(change.edits)))
@@ -140,7 +140,7 @@ def test_a_conversation_that_was_repaired_needs_no_second_repair(seed: int) -> N
     messages, damage = Maker(seed).conversation(), Damage(seed)
     damage.damage(messages)
     change = repair_view(view_from(messages), Policy())
-    view = change.made if change else view_from(messages)
+    view = change.view_after if change else view_from(messages)
     for _ in range(3):
         seq = view.messages[-1].seq + 5
         last = view.messages[-1].kind
@@ -150,7 +150,7 @@ def test_a_conversation_that_was_repaired_needs_no_second_repair(seed: int) -> N
                 seq += 1
         # The pipeline leaves out before what no next message may follow.
         closed = leave_out_open_calls(view)
-        view = closed.made if closed else view
+        view = closed.view_after if closed else view
         assert repair_view(view, Policy()) is None
 
 

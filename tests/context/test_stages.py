@@ -191,7 +191,7 @@ def test_by_hand_a_failed_part_rejects_the_summary_and_a_failed_merge_does_not()
             return stop.value
 
     rejected = summed(failing(4))
-    assert (rejected.outcome, rejected.made) == ("rejected", view)
+    assert (rejected.outcome, rejected.view_after) == ("rejected", view)
     assert rejected.reason == "Summary failed: part 4 of 5: the call gave no answer"
     for reply in (None, SummaryReply("", "end_turn")):
         joined = summed(failing(0, reply=reply))
@@ -199,7 +199,7 @@ def test_by_hand_a_failed_part_rejects_the_summary_and_a_failed_merge_does_not()
         assert words.split("\n\n") == ["what this part says"] * 5
         # The words alone make the same change when a person has accepted them.
         again = replace_by_hand(desk, words)
-        assert again.made.body == joined.made.body  # type: ignore[union-attr]
+        assert again.view_after.body == joined.view_after.body  # type: ignore[union-attr]
 
 
 def json_of(message: Any) -> dict[str, Any]:

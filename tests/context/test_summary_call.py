@@ -84,10 +84,10 @@ def test_it_goes_on_from_the_last_request_and_is_priced_by_the_cache() -> None:
 def test_the_forecast_says_what_the_cache_returns_for_it() -> None:
     view = chat()
     warm = forecast_call(view, situation(view, view.tokens, **WARM), POLICY)
-    assert (warm.action, warm.summary_input) == ("rebuild", 0)
+    assert (warm.action, warm.summary_input) == ("summarise", 0)
     assert warm.summary_cached == run(view).wanted[0].cached
     cold = forecast_call(view, situation(view, view.tokens, **(WARM | {"cache_age": 300})), POLICY)
-    assert (cold.action, cold.summary_cached) == ("rebuild", 0)
+    assert (cold.action, cold.summary_cached) == ("summarise", 0)
     assert cold.summary_input > 10_000
 
 
