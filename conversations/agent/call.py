@@ -26,6 +26,7 @@ from conversations.agent.ports import (
     Purpose,
     Refused,
     ReplyAhead,
+    SearchesLimited,
     Sending,
     Sent,
 )
@@ -145,6 +146,9 @@ async def _make_hidden_call(ports: CallPorts, sending: Sending) -> tuple[Answer 
     """Make a call that is not shown; return its answer, and the call's id if one was opened."""
     try:
         sent = await ports.open(sending)
+    except SearchesLimited as limited:
+        fewer = sending.envelope.with_searches(limited.searches)
+        return await _make_hidden_call(ports, replace(sending, envelope=fewer))
     except Refused:
         return None, None
     try:

@@ -204,7 +204,7 @@ class PathChanged(Event):
 class ServerLeaves(Event):
     """This server is about to stop: the page reconnects after a moment, to it or to another.
 
-    `version` is the one that the page shows; it names it when it comes back.
+    `version` is the one that the page shows and names when it comes back; None: it shows none yet.
     """
 
     shows = frozenset({Shows.OWN})

@@ -73,7 +73,7 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
         # The reply comes first: what is left must pay for it after this call.
         statuses = (slot.status for slot in slots if not _is_of_turns(slot))
         check_call(size, statuses, turn, ahead=ahead).demand()
-    # `hold_amounts` judges by the budgets, once it is known which of them count the turn already.
+    # `hold_amounts` checks the budgets, once it is known which of them count the turn already.
     check_call(size, (), turn).demand()
     if size.searches < full.searches:
         _refuse_searches(replace(size, searches=full.searches), slots, turn, ahead)
@@ -107,8 +107,10 @@ def choose_searches(*, user_id: int, prices: PriceList, tokens: int, wanted: int
     not pay for its first call with those that are wanted.
     """
     turn = TurnRoom(resolve_turn_caps(user_id).micros)
+    # A turn that goes on was counted with its first call.
+    statuses = (one for one in list_statuses(user_id) if not UNITS[one.rule.unit].is_once_per_turn)
     try:
-        verdict = check_call(size_call(prices, tokens, wanted), list_statuses(user_id), turn)
+        verdict = check_call(size_call(prices, tokens, wanted), statuses, turn)
     except PriceMissing:
         return wanted  # the call is refused
     return wanted if verdict.is_allowed else LEAST_SEARCHES

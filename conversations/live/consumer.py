@@ -178,7 +178,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
         version = self.left if self.version is None else self.version
         if version is None:
             return False
-        async with topic.lock:
+        # As for a snapshot: nothing is published while the lock is held.
+        async with find_page_slots(), topic.lock:
             html = await run_db_page_read(self._read_missed, version, topic.language)
             if html is None:
                 return False

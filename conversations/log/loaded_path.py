@@ -127,15 +127,21 @@ def load_path_from(conversation: Conversation, start: Start, chain: str) -> Load
     return LoadedPath(start, found) if found is not None and found_chain == chain else None
 
 
-def find_edited(conversation: Conversation, after: int) -> int | None:
+def find_edited(conversation: Conversation, path: LoadedPath, after: int) -> int | None:
     """Return the number of the first message that the path's changes after an entry touched.
 
     None if they touched none; 0 if the entry is not on the path.
     """
-    found = _walk(read_entries_after(conversation, after), conversation.tip, after)
+    found: list[Message | Change] | None = path.entries
+    if after < path.start.seq:
+        found = _walk(read_entries_after(conversation, after), conversation.tip, after)
     if found is None:
         return 0
-    changes = (one for one in found if isinstance(one, Change) and one.outcome == "applied")
+    changes = (
+        one
+        for one in found
+        if isinstance(one, Change) and one.seq > after and one.outcome == "applied"
+    )
     return min((seq for one in changes for seq in _list_touched(one)), default=None)
 
 

@@ -122,13 +122,15 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         report=_build_report(last, usage, path),
         called_at=last.sent_at.timestamp(),
         cached=_read_cached(replies, model),
-        edited_from=_find_edited(conversation, view, last),
+        edited_from=_find_edited(conversation, path, view, last),
     )
 
 
-def _find_edited(conversation: Conversation, view: View, last: Reply) -> int | None:
+def _find_edited(
+    conversation: Conversation, path: LoadedPath, view: View, last: Reply
+) -> int | None:
     """Return the first message that was changed since the last reply; None if none was."""
-    return None if view.edits == last.view_edits else find_edited(conversation, last.seq)
+    return None if view.edits == last.view_edits else find_edited(conversation, path, last.seq)
 
 
 def _list_decisions(conversation: Conversation) -> tuple[tuple[str, str], ...]:

@@ -58,7 +58,7 @@ def forecast_calls(
     tokens, own = known.tokens, read_known_numbers(known.found)
     numbers = apply_in_full_ahead(effective_numbers(conversation, own), conversation)
     if _is_quiet(numbers, known):
-        return [NextCall((), tokens, tokens, tokens, whole_kept=tokens) for _ in ages]
+        return [NextCall((), tokens, tokens, tokens, full_kept=tokens) for _ in ages]
     policy = apply_in_full_ahead(effective_policy(conversation, model=own), conversation)
     model = ApiModel.objects.get(pk=conversation.model)
     rates, pins = choose_rates(known.prices), list_pins(conversation)

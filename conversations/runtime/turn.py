@@ -32,6 +32,7 @@ from conversations.db import run_db, run_db_heartbeat
 from conversations.live.turn_stream import TurnDisplay
 from conversations.log import leases
 from conversations.log.page_version import keep_own_steps
+from conversations.log.settings_version import reading_settings
 from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
 from conversations.runtime.begin import BegunTurn, ClaimedTurn
 from conversations.runtime.job import build_job
@@ -156,7 +157,7 @@ class TurnRun:
             return job
         known = state.view, job.envelope.overhead, state.report, job.window
         most = await run_db(
-            choose_searches,
+            reading_settings()(choose_searches),
             user_id=self._lease.user_id,
             prices=begun.facts.prices,
             tokens=measure_context(*known).tokens,

@@ -27,6 +27,27 @@ register = template.Library()
 
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+#: Templates of records that older versions made, and those that say the same today.
+EARLIER = {
+    "Parts of this conversation could not be sent to the model again and were left out."
+    " You can still read them here.": "Parts of this chat could not be sent to the model again and"
+    " were left out. You can still read them here.",
+    "What a tool returned is missing. The model is told so, and the conversation goes on.": (
+        "What a tool returned is missing. The model is told so, and the chat goes on."
+    ),
+    "Something earlier in this conversation was put in order for the model. Nothing was left"
+    " out.": "Something earlier in this chat was put in order for the model. Nothing was left out.",
+    "The API does not accept what it signed earlier in this conversation.": (
+        "The API does not accept what it signed earlier in this chat."
+    ),
+    "The conversation is about %(count)s tokens and %(model)s takes at most %(most)s here.": (
+        "The chat is about %(count)s tokens and %(model)s takes at most %(most)s here."
+    ),
+    "The conversation went on before it was asked for.": (
+        "The chat went on before it was asked for."
+    ),
+    "The conversation is gone.": "The chat is gone.",
+}
 #: What ends a sentence or a part of one, and the signs between them.
 _ENDS, _BETWEEN = (". ", "; ", ": "), " ;:,"
 #: Characters of a value at most.
@@ -106,8 +127,8 @@ def _is_end(text: str, at: int) -> bool:
 def _split_templates(_count: int) -> list[tuple[tuple[str, ...], tuple[str, ...], str]]:
     """Return the literals and the names of places of each template, the longest words first."""
     found = []
-    for words in RECORDED:
-        parts = _PLACE.split(words)
+    for said, words in [*((one, one) for one in RECORDED), *EARLIER.items()]:
+        parts = _PLACE.split(said)
         found.append((tuple(parts[::2]), tuple(parts[1::2]), words))
     return sorted(found, key=lambda one: (-sum(map(len, one[0])), one[2]))
 

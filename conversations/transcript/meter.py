@@ -21,9 +21,10 @@ from conversations.transcript.shapes import Meter, Tick
 
 
 def read_meter(conversation: Conversation, *, has_next: bool = False) -> Meter:
-    """Return how full the context is and what the conversation has cost; two queries at most.
+    """Return how full the context is and what the conversation has cost.
 
-    `has_next`: include the cost of the next message.
+    Two queries at most, and one each for a choice to send in full and for a policy that leaves
+    work to the API. `has_next`: include the cost of the next message.
 
     The token count is that of the last reply, plus what was appended and minus what was reduced
     since. It is estimated where no call has reported one (imported, or during the first answer),

@@ -130,7 +130,7 @@ def _list_cached(found: ContextFigures) -> list[_CacheStage]:
 def _build_outlook(call: NextCall, cached: int, prices: PriceList, written: int) -> Outlook:
     answer = max(_LEAST_ANSWER, written or _USUAL_ANSWER)
     try:
-        full = _price(prices, call.tokens, min(cached, call.whole_kept), answer, call.lifetime)
+        full = _price(prices, call.tokens, min(cached, call.full_kept), answer, call.lifetime)
         reduced = _price(prices, call.tokens_after, min(cached, call.kept), answer, call.lifetime)
         reduced += price_summary(call, prices)
     except PriceMissing:

@@ -154,7 +154,7 @@ class Round:
     fallback: Fallback | None = None
 
     @property
-    def tool_labels(self) -> CallLabel:
+    def tools_label(self) -> CallLabel:
         """Return one sentence about the tool calls of the round."""
         told = self._told
         if not told:

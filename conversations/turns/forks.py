@@ -173,6 +173,9 @@ def _copy_turns(origin: _Origin, copy: Conversation) -> dict[int, int]:
             [copy.pk, origin.end, origin.row.pk, origin.end],
         )
     new = dict(copy.turns.values_list("number", "pk"))
+    if len(new) < len(origin.turns):
+        # Erased since it was read.
+        raise Conversation.DoesNotExist(f"conversation {origin.row.pk}")
     keys = {one.pk: new[one.number] for one in origin.turns}
     tied = [
         Turn(pk=keys[one.pk], retry_of_id=keys.get(one.retry_of_id or 0),

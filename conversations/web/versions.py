@@ -28,7 +28,11 @@ from conversations.turns.forks import fork_conversation
 from conversations.turns.prompts import SendError
 from conversations.turns.versions import continue_turn, edit_prompt, regenerate_answer, show_version
 from conversations.web.forms.chat import EditForm, VersionForm, describe_error
-from conversations.web.page_shell import build_page_context, refuse_post
+from conversations.web.page_shell import (
+    build_page_context,
+    not_found_if_erased,
+    refuse_post,
+)
 from conversations.web.responses import answer_post, redirect_post, require_user
 
 if TYPE_CHECKING:
@@ -92,7 +96,8 @@ def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Fork: continue from a turn in a new conversation."""
     turn = load_owned_turn(require_user(request), public_id, number)
     try:
-        copy = fork_conversation(turn=turn)
+        with not_found_if_erased():
+            copy = fork_conversation(turn=turn)
     except SendError as error:
         return refuse_post(request, turn.conversation, error.text, 409)
     return redirect_post(request, reverse("chat", args=[copy.public_id]))

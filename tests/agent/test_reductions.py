@@ -143,6 +143,15 @@ async def test_a_summary_that_the_budget_refuses_never_fails_the_turn() -> None:
     check_log(w)
 
 
+async def test_a_summary_is_asked_for_with_fewer_searches_where_only_those_fit() -> None:
+    w = world()
+    w.calls.refuses[1] = SearchesLimited("budget", "Used up.", searches=1)
+    w.model.summaries = [summary_of(w), summary_of(w)]
+    await w.run(says("Hi"))
+    assert ("summary", "applied") in kinds(w)
+    await check_usable(w)
+
+
 async def test_after_some_rejected_summaries_none_is_asked_for() -> None:
     w = world(build_policy("classic", {**_small(), "summary_breaker": 2}))
     failing: Script = [ModelFailed("upstream", "No.", 500)]

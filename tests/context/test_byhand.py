@@ -285,7 +285,7 @@ def test_a_person_gives_a_summary_other_words() -> None:
     assert find_covered_zone(first.view_after, change.edits) is None
 
 
-def test_words_are_judged_as_those_of_the_model() -> None:
+def test_words_are_checked_as_those_of_the_model() -> None:
     first = summarised()
     zone = find_covered_zone(TALK, first.edits)
     assert zone is not None

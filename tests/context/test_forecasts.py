@@ -136,9 +136,9 @@ def test_what_was_changed_since_the_last_request_is_not_in_the_cache() -> None:
         edited = replace(known, edited_from=view.messages[at].seq)
         found = forecast_message(view, edited, policy)
         assert found.kept == sum(message.tokens for message in view.messages[:at])
-        assert found.whole_kept == found.kept
+        assert found.full_kept == found.kept
         assert (found.action, found.tokens_after) == ("nothing", found.tokens)
-    assert forecast_message(view, known, policy).whole_kept > view.tokens
+    assert forecast_message(view, known, policy).full_kept > view.tokens
 
 
 def test_a_message_that_forces_a_reduction_is_decided_with_it() -> None:

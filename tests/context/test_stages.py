@@ -180,10 +180,10 @@ def test_parts_that_were_paid_for_survive_one_that_failed() -> None:
 
 def test_by_hand_a_failed_part_rejects_the_summary_and_a_failed_merge_does_not() -> None:
     view = long_talk()
-    desk = build_working_view(view, situation(window=32_000), build_policy(*STAGED))
+    working = build_working_view(view, situation(window=32_000), build_policy(*STAGED))
 
     def summed(write: Any) -> Any:
-        steps, reply = summarise_by_hand(desk), None
+        steps, reply = summarise_by_hand(working), None
         try:
             while True:
                 reply = write(steps.send(reply))
@@ -198,7 +198,7 @@ def test_by_hand_a_failed_part_rejects_the_summary_and_a_failed_merge_does_not()
         words = read_written(joined)
         assert words.split("\n\n") == ["what this part says"] * 5
         # The words alone make the same change when a person has accepted them.
-        again = replace_by_hand(desk, words)
+        again = replace_by_hand(working, words)
         assert again.view_after.body == joined.view_after.body  # type: ignore[union-attr]
 
 

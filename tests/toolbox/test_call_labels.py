@@ -104,7 +104,7 @@ def test_calls_that_did_not_end_well_are_not_said_to_be_done(
     calls: list[str], line: str, counts: bool
 ) -> None:
     row = Round(1, tools=tuple(card(*each.split()) for each in calls))
-    assert (join(row.tool_labels), row.is_counted) == (line, counts)
+    assert (join(row.tools_label), row.is_counted) == (line, counts)
 
 
 def test_the_sentence_is_in_the_language_of_the_reader() -> None:

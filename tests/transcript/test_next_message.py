@@ -238,7 +238,7 @@ def test_what_the_api_cleared_counts_for_the_thresholds() -> None:
         Conversation.objects.update(policy=given)
         assert read_meter(fresh(conversation)).tokens == 9_050
         actions[threshold] = forecast(fresh(conversation)).now.action
-    assert actions == {50_000: "rebuild", 90_000: "nothing"}
+    assert actions == {50_000: "summarise", 90_000: "nothing"}
 
 
 def test_a_chat_of_nothing_but_a_question_is_forecast_too() -> None:

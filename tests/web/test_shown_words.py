@@ -29,7 +29,7 @@ from conversations.context.translation import RECORDED
 from conversations.models import Budget
 from conversations.reductions import in_full
 from conversations.rendering.numbers import budget_source
-from conversations.templatetags.recorded import SHOWN, translated
+from conversations.templatetags.recorded import EARLIER, SHOWN, translated
 from tests.budgets.test_effective import rule
 from tests.web.test_catalogues import LANGUAGES, ROOT
 
@@ -101,6 +101,16 @@ def test_every_recorded_sentence_is_shown_in_the_readers_language(language: str)
             shown = translated(text)
             assert shown != text, words
             assert shown == fill(_(words), {name: show_value(name) for name in VALUES}), words
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_sentence_that_an_older_version_recorded_is_shown_as_the_one_of_today(
+    language: str,
+) -> None:
+    with translation.override(language):
+        for said, words in EARLIER.items():
+            assert translated(fill(said, VALUES)) == translated(fill(words, VALUES)) != said
+            assert words in RECORDED
 
 
 def fill(words: str, values: dict[str, str]) -> str:

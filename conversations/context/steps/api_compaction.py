@@ -4,7 +4,7 @@ The request is that of a reply, so its prefix is read from the prompt cache, and
 readable. The block must come first, and it replaces exactly the messages that were sent for it: so
 those are the first ones of the view, up to a cut. Pinned and verbatim results among them are sent
 as well and stay in view behind the block. A later compaction includes the earlier block; there are
-never two. The text is the API's: it is judged by the stop reason and by its length, and the recall
+never two. The text is the API's: it is checked by the stop reason and by its length, and the recall
 list follows it. Thinking behind it would stay valid, but is dropped as behind any other edit.
 
 Only the model that made a block can read it. Before a request to another model, or once its

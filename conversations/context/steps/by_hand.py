@@ -80,8 +80,7 @@ def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
     if not dropped:
         return None
     policy, trigger = working.policy, build_trigger(working)
-    words = policy.lists_chars
-    change = drop_messages(view, policy, dropped, trigger, _ASKED, words)
+    change = drop_messages(view, policy, dropped, trigger, _ASKED, policy.lists_chars)
     return add_decision(working, change) if is_smaller(change) else None
 
 

@@ -56,7 +56,7 @@ class NextCall:
     """What is done before a call, in order, and the sizes of its request in tokens.
 
     `kept` of `tokens_after` are unchanged at the beginning, so the cache can return them, and
-    `whole_kept` of `tokens`, if the request were sent whole.
+    `full_kept` of `tokens`, if the request were sent in full.
     `summary_input` is what a summary reads on a prompt of its own, `summary_cached` what the cache
     returns where it goes on from the conversation, and `compaction_input` what the API compacts.
     Up to a summary `kinds` is certain; what follows depends on its text.
@@ -71,7 +71,7 @@ class NextCall:
     compaction_input: int = 0
     is_refused: bool = False
     is_certain: bool = True
-    whole_kept: int = 0
+    full_kept: int = 0
     #: How long the API will keep what the request adds to its cache.
     lifetime: Lifetime = "5m"
 
@@ -99,7 +99,7 @@ def forecast_call(view: View, situation: Situation, policy: Policy) -> NextCall:
         return run.describe(view, situation, stop.value)
     except WindowError as error:
         size = error.tokens
-        return NextCall((), size, size, 0, is_refused=True, whole_kept=size)
+        return NextCall((), size, size, 0, is_refused=True, full_kept=size)
 
 
 def forecast_message(view: View, situation: Situation, policy: Policy) -> NextCall:
@@ -184,7 +184,7 @@ class _DryRun:
             self.summary_cached,
             self.compaction_input,
             is_certain=self.is_certain,
-            whole_kept=max(0, before.tokens - changed),
+            full_kept=max(0, before.tokens - changed),
             lifetime=done.lifetime,
         )
 

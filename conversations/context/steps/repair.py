@@ -41,35 +41,45 @@ from conversations.context.view.view import Block, View
 MOST_ATTEMPTS, MOST_EXCHANGES = 6, 20
 #: The note to people by what was done; the first key that applies is used.
 NOTES = {
-    "several": gettext_noop(
-        "Parts of this chat could not be sent to the model again and were left out."
-        " You can still read them here."
+    "several": mark_recorded(
+        gettext_noop(
+            "Parts of this chat could not be sent to the model again and were left out."
+            " You can still read them here."
+        )
     ),
-    "exchange": gettext_noop(
-        "An earlier message and its answer could not be sent to the model again and were left out."
-        " You can still read them here."
+    "exchange": mark_recorded(
+        gettext_noop(
+            "An earlier message and its answer could not be sent to the model again and were left"
+            " out. You can still read them here."
+        )
     ),
-    "prompt": gettext_noop(
-        "Part of a message could not be sent to the model and was left out."
-        " You can still read it here."
+    "prompt": mark_recorded(
+        gettext_noop(
+            "Part of a message could not be sent to the model and was left out."
+            " You can still read it here."
+        )
     ),
-    "answer": gettext_noop(
-        "Part of an earlier answer could not be sent to the model again and was left out."
-        " You can still read it here."
+    "answer": mark_recorded(
+        gettext_noop(
+            "Part of an earlier answer could not be sent to the model again and was left out."
+            " You can still read it here."
+        )
     ),
-    "results": gettext_noop(
-        "Something that a tool returned could not be sent to the model and was left out."
-        " You can still read it here."
+    "results": mark_recorded(
+        gettext_noop(
+            "Something that a tool returned could not be sent to the model and was left out."
+            " You can still read it here."
+        )
     ),
-    "lost": gettext_noop(
-        "What a tool returned is missing. The model is told so, and the chat goes on."
+    "lost": mark_recorded(
+        gettext_noop("What a tool returned is missing. The model is told so, and the chat goes on.")
     ),
-    "order": gettext_noop(
-        "Something earlier in this chat was put in order for the model. Nothing was left out."
+    "order": mark_recorded(
+        gettext_noop(
+            "Something earlier in this chat was put in order for the model. Nothing was left out."
+        )
     ),
 }
-for _note in NOTES.values():
-    mark_recorded(_note)
 _PLACE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")
 
 
