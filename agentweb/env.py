@@ -99,7 +99,9 @@ def threshold(name: str, default: int) -> int | str:
     return value if parse_share(value) else number(name, default)
 
 
-def database(url: str, *, pool: int = 16, name: str = "DATABASE_URL") -> dict[str, Any]:
+def database(
+    url: str, *, pool: int = 16, prepares: bool = True, name: str = "DATABASE_URL"
+) -> dict[str, Any]:
     """Convert a URL to Django's form; SQLite with WAL and IMMEDIATE, PostgreSQL pooled."""
     try:
         parts = urlsplit(url)
@@ -115,7 +117,7 @@ def database(url: str, *, pool: int = 16, name: str = "DATABASE_URL") -> dict[st
         raise ImproperlyConfigured(f"{name}: use sqlite:///path or postgresql://user@host/name")
     if pool < 1:
         raise ImproperlyConfigured(f"AGENTWEB_DATABASE_POOL: {pool} is fewer than 1 connection")
-    return _postgresql(parts, path.lstrip("/"), pool)
+    return _postgresql(parts, path.lstrip("/"), pool, prepares=prepares)
 
 
 def owner_database(url: str, *, name: str = "AGENTWEB_MIGRATE_DATABASE_URL") -> dict[str, Any]:
@@ -123,11 +125,12 @@ def owner_database(url: str, *, name: str = "AGENTWEB_MIGRATE_DATABASE_URL") -> 
     found = database(url, name=name)
     if found["ENGINE"] != "django.db.backends.postgresql":
         raise ImproperlyConfigured(f"{name}: it is for PostgreSQL alone")
-    del found["OPTIONS"]["pool"]
+    # What one command repeats needs no preparing.
+    del found["OPTIONS"]["pool"], found["OPTIONS"]["prepare_threshold"]
     return found
 
 
-def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
+def _postgresql(parts: SplitResult, name: str, pool: int, *, prepares: bool) -> dict[str, Any]:
     from agentweb import postgres_timeouts
 
     return {
@@ -143,7 +146,7 @@ def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
             # Planning the statements of a turn takes the server longer than executing them, so
             # what a connection repeats is prepared. That needs parameters bound by the server.
             "server_side_binding": True,
-            "prepare_threshold": _PREPARED_AFTER,
+            "prepare_threshold": _PREPARED_AFTER if prepares else None,
             **postgres_timeouts.make_options(),
             **dict(parse_qsl(parts.query)),
         },

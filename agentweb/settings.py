@@ -70,8 +70,11 @@ _url = env.text("DATABASE_URL")
 #: Connections of one process to PostgreSQL; all processes together may have at most 10 fewer than
 #: its `max_connections`.
 DATABASE_POOL = env.number("AGENTWEB_DATABASE_POOL", 16)
+#: Statements that a connection to PostgreSQL repeats are prepared; a PgBouncer before 1.21 that
+#: shares connections by transaction loses them.
+DATABASE_PREPARES = env.flag("AGENTWEB_DATABASE_PREPARES", True)
 DATABASES = {
-    "default": env.database(_url, pool=DATABASE_POOL)
+    "default": env.database(_url, pool=DATABASE_POOL, prepares=DATABASE_PREPARES)
     if _url
     else env.sqlite(DATA_DIR / "agentweb.sqlite3")
 }

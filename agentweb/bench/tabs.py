@@ -1,7 +1,8 @@
 """A tab on a chat, as its page behaves: a socket that reconnects, and the page its frames make.
 
 Delays, timeouts and final close codes are those of `static/connection.js`. A heartbeat carries
-nothing of the chat and may arrive before the first snapshot: a tab is ready with its snapshot.
+nothing of the chat and may arrive before the first snapshot: a tab is ready with its snapshot, or,
+back from a restart unchanged, with its budgets.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class _Formatter(logging.Formatter):
     def format_message(self, record: logging.LogRecord) -> str:
         """Return the message; Django's lines about a request name its route instead of its path."""
         request = getattr(record, "request", None)
-        if isinstance(request, HttpRequest) and isinstance(record.args, tuple):
+        if isinstance(request, HttpRequest) and record.args and isinstance(record.args, tuple):
             # As Django writes it into its lines.
             path = request.path.encode("unicode_escape").decode("ascii")
             shown = tuple(name_route(request) if one == path else one for one in record.args)

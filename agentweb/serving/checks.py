@@ -209,5 +209,5 @@ def check_setting_names(**_: Any) -> list[CheckMessage]:
 def _find_meant(name: str) -> str:
     """Return the setting that a wrong name is like; "" for none."""
     bare = name.removeprefix(PREFIX)
-    like = get_close_matches(name, sorted(env.asked), n=1, cutoff=0.85)
+    like = get_close_matches(name, sorted(env.asked), n=1, cutoff=0.875)
     return bare if bare in env.asked else "".join(like)

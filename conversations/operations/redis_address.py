@@ -48,7 +48,10 @@ def is_address(url: str) -> bool:
 
 def find_number(url: str) -> str:
     """Return the number of the database that an address names."""
-    last = urlsplit(url).path.rpartition("/")[2]
+    parts = urlsplit(url)
+    last = parts.path.rpartition("/")[2]
+    if parts.scheme == "unix":
+        last = parse_qs(parts.query).get("db", [""])[0]
     return last if last.isdigit() else "0"
 
 
@@ -113,9 +116,9 @@ def make_broker(url: str) -> tuple[str, dict[str, Any]]:
     parts = urlsplit(url)
     if parts.scheme == "unix":
         return url.replace("unix:", "redis+socket:", 1).replace("db=", "virtual_host=", 1), limits
-    if parts.scheme == "rediss" and not parts.query:
+    if parts.scheme == "rediss" and "ssl_" not in parts.query:
         # Else Celery would take any certificate, unlike redis-py.
-        return f"{url}?ssl_cert_reqs=required", limits
+        return f"{url}{'&' if parts.query else '?'}ssl_cert_reqs=required", limits
     if parts.scheme != SENTINEL:
         return url, limits
     one = parse_sentinels(url)

@@ -73,27 +73,29 @@ class Arguments:
         if self._is_too_long:
             self._forms.append(_make_form(texts[MOST_ARGUMENTS:], is_hidden=False))
         self._spared = _COMMON | set(_WORD.findall(receiver.casefold()))
-        self._plain = {
-            word for form in self._forms if not form.is_hidden for word in form.words
-        } - self._spared
-        self._hidden = {
-            word
-            for form in self._forms
-            if form.is_hidden
-            for word in form.words
-            if len(word) >= _LONG
-        } - self._spared
-        distinctive = {w for w in self._plain | self._hidden if _is_distinctive(w)}
-        by_length = sorted(distinctive, key=lambda word: (-len(word), word))
-        self._grouped = [w for w in by_length if len(w) >= _GROUPED][:_MOST_GROUPED]
+        self._plain = self._collect_plain() - self._spared
+        self._hidden = self._collect_hidden() - self._spared
+        self._grouped = _choose_grouped(self._plain | self._hidden)
         self._squeezed = "\n".join(form.squeezed for form in self._forms)
-        self._grams = {
-            self._squeezed[at : at + _GRAM] for at in range(len(self._squeezed) - _GRAM + 1)
-        }
+        self._grams = _list_pieces(self._squeezed)
         #: How many more words are looked for in these.
         self._room = MOST_SEARCHED // max(1, len(self._squeezed))
-        runs = (form.words for form in self._forms)
-        self._runs = {tuple(ws[at : at + _RUN]) for ws in runs for at in range(len(ws) - _RUN + 1)}
+        self._runs = self._collect_runs()
+
+    def _collect_plain(self) -> set[str]:
+        """Return the words of the forms that everybody can read."""
+        forms = [form for form in self._forms if not form.is_hidden]
+        return {word for form in forms for word in form.words}
+
+    def _collect_hidden(self) -> set[str]:
+        """Return the long words of the forms that were encoded: short ones are there by chance."""
+        forms = [form for form in self._forms if form.is_hidden]
+        return {word for form in forms for word in form.words if len(word) >= _LONG}
+
+    def _collect_runs(self) -> set[tuple[str, ...]]:
+        """Return all sequences of _RUN words."""
+        runs = [form.words for form in self._forms]
+        return {tuple(ws[at : at + _RUN]) for ws in runs for at in range(len(ws) - _RUN + 1)}
 
     def find(self, text: str, source: str) -> LeavingWords:
         """Return the words of a text that are in the arguments."""
@@ -191,6 +193,11 @@ def _choose_grouped(words: Iterable[str]) -> list[str]:
     distinctive = filter(_is_distinctive, words)
     by_length = sorted(distinctive, key=lambda word: (-len(word), word))
     return [word for word in by_length if len(word) >= _GROUPED][:_MOST_GROUPED]
+
+
+def _list_pieces(text: str) -> set[str]:
+    """Return all pieces of _GRAM characters, by which an embedded word is ruled out at once."""
+    return {text[at : at + _GRAM] for at in range(len(text) - _GRAM + 1)}
 
 
 def _make_form(text: str, is_hidden: bool) -> _Form:

@@ -235,7 +235,8 @@ def list_typed(conversation: Conversation, *, has_run: bool = False) -> list[str
     # The prompt of a turn that continues a cut answer is generated.
     theirs = Q(turn=None) | Q(turn__continues=None)
     if has_run:
-        theirs &= Q(turn__lease_generation__gt=0)
+        # A turn that answers again repeats the prompt of its first one, which may be imported.
+        theirs &= Q(turn__lease_generation__gt=0, turn__retry_of=None)
     prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
     return [
         str(block["text"])

@@ -1,6 +1,6 @@
 """What people read of a tool: its label and a sentence; the model reads the tool's own words.
 
-A tool of a server has no words here: it is shown by its own name, written as words, beside that
+A tool of a server has no label here: it is shown by its own name, written as words, beside that
 of its server.
 """
 

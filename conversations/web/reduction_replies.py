@@ -46,7 +46,7 @@ def make_manual_change(
     keep: PinState | None = None,
     part: str = "pin_button",
 ) -> HttpResponse:
-    """Make the change, publish it, and return its button in the new state, or the page."""
+    """Make the change, publish it, and return its button in the new state, nothing, or the page."""
     try:
         publish_change(conversation, act())
     except ManualChangeError as error:

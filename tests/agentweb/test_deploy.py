@@ -27,7 +27,7 @@ from agentweb.doctor.lock_files import read_pins
 from agentweb.management.readme_tables import read_settings
 from agentweb.serving.heartbeat import LASTS
 from conversations.conf import Conf
-from conversations.operations.redis_address import connect_redis, make_broker
+from conversations.operations.redis_address import connect_redis, find_number, make_broker
 from conversations.runtime.process import GRACE
 from tests.support import servers
 from tests.support.compose_file import filled, read
@@ -301,6 +301,7 @@ def test_tasks_go_through_a_socket_of_this_machine_too() -> None:
     with broker(address) as link, connect_redis(address, 5) as redis:
         link.SimpleQueue("tried").put("task")
         assert redis.llen("tried") == 1
+    assert find_number(address) == "3"
     server.discard()
 
 
@@ -309,6 +310,8 @@ def test_a_broker_with_tls_is_known_by_its_certificate() -> None:
     assert (link.ssl, link.virtual_host) == ({"ssl_cert_reqs": ssl.CERT_REQUIRED}, "2")
     link = broker("rediss://cache.example/0?ssl_ca_certs=/etc/ca.pem")
     assert link.ssl == {"ssl_ca_certs": "/etc/ca.pem"}
+    address, _ = make_broker("rediss://cache.example/0?protocol=3")
+    assert address == "rediss://cache.example/0?protocol=3&ssl_cert_reqs=required"
 
 
 def test_every_scheduled_task_exists() -> None:

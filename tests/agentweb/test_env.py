@@ -151,7 +151,9 @@ def test_postgresql_is_read_with_its_parts_decoded() -> None:
     assert found["OPTIONS"]["sslmode"] == "require"
     assert "lock_timeout" in found["OPTIONS"]["options"]
     assert "random_page_cost=1.1" in found["OPTIONS"]["options"]
-    plain = env.database("postgresql:///site")
+    assert found["OPTIONS"]["prepare_threshold"] == 3
+    plain = env.database("postgresql:///site", prepares=False)
+    assert plain["OPTIONS"]["prepare_threshold"] is None
     assert (plain["HOST"], plain["PORT"], plain["USER"]) == ("", "", "")
 
 

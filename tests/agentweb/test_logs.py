@@ -14,7 +14,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings as site
 from django.db import OperationalError
-from django.test import AsyncClient, Client
+from django.test import AsyncClient, Client, RequestFactory
 
 from agentweb.edge.request import Request
 from agentweb.observability.logs import JsonFormatter, LineFormatter
@@ -211,6 +211,15 @@ def test_django_s_lines_about_a_request_name_its_route_and_not_its_path(
     assert "Forbidden (CSRF cookie not set.): setup" in caplog.text
     assert "Internal Server Error: setup" in caplog.text
     assert str(token) not in caplog.text
+
+
+@pytest.mark.parametrize("formatter", [LineFormatter, JsonFormatter])
+def test_a_line_about_a_request_may_have_a_percent_sign(
+    formatter: type[logging.Formatter], rf: RequestFactory
+) -> None:
+    line = record("Invalid HTTP_HOST header: 'a%b'.", exc_info=None)
+    line.request = rf.get("/")
+    assert "header: 'a%b'." in formatter().format(line)
 
 
 def test_the_server_s_lines_about_a_request_do_not_name_its_url() -> None:

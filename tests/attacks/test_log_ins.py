@@ -227,7 +227,7 @@ def test_the_old_password_is_not_guessed_on_the_settings_page_either(ada: User) 
     assert client.get("/admin/password_change/")["Location"] == "/settings/account/"
 
 
-def test_the_admin_has_no_door_of_its_own(ada: User) -> None:
+def test_the_admin_has_no_log_in_page_of_its_own(ada: User) -> None:
     sent = {"username": "ada", "password": PASSWORD}
     for method in ("get", "post"):
         answer = getattr(Client(), method)("/admin/login/?next=/admin/auth/", sent)

@@ -131,7 +131,7 @@ def test_a_page_of_ones_own_has_nothing_of_others(
 
 
 @pytest.mark.parametrize("kind", with_slice(["stranger", "inactive"]))
-def test_without_a_session_there_is_only_the_door(kind: str, ada: World) -> None:
+def test_without_a_session_there_is_only_the_log_in_page(kind: str, ada: World) -> None:
     user = visitor(kind)
     # A link that does not work is counted.
     client, before = client_of(user), people_and_turns.everything(but=[FailedLogIns])

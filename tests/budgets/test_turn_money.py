@@ -65,7 +65,7 @@ class GeneratedTurn:
         return tuple(found)
 
     def is_shown(self) -> bool:
-        """Judge as a page does before a message is written."""
+        """Check as a page does before a message is written."""
         statuses = [slot.status for slot in self.slots]
         return check_call(self.reply, statuses, self.turn).is_allowed
 

@@ -26,7 +26,7 @@ def status(running: EmulatorServer, method: str, path: str, host: str) -> int:
     return found
 
 
-def test_the_emulator_refuses_a_foreign_host_at_every_door() -> None:
+def test_the_emulator_refuses_a_foreign_host_at_every_endpoint() -> None:
     with server.start(pace=0, record=True) as running:
         for host in FOREIGN:
             for method, path in (

@@ -202,7 +202,7 @@ def test_a_connection_of_another_program_is_refused(verb: str) -> None:
     assert all(type(row)._base_manager.filter(pk=row.pk).exists() for row in rows)
 
 
-def test_the_door_lets_rows_be_erased_and_never_changed() -> None:
+def test_erasing_lets_rows_be_erased_and_never_changed() -> None:
     for row in reversed(write_rows()):
         with allow_erasing():
             refused(lambda row=row: execute(sentence("update", row)))
@@ -212,7 +212,7 @@ def test_the_door_lets_rows_be_erased_and_never_changed() -> None:
     assert not models.Blob.objects.filter(pk=blob.pk).exists()
 
 
-def test_the_door_closes_after_an_error() -> None:
+def test_erasing_ends_after_an_error() -> None:
     (blob, *_) = write_rows()
     with pytest.raises(KeyError), allow_erasing():
         raise KeyError
@@ -251,7 +251,7 @@ def test_a_table_that_a_migration_has_not_made_yet_leaves_the_others_guarded() -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_flush_after_a_test_passes_the_door() -> None:
+def test_the_flush_after_a_test_may_erase() -> None:
     write_rows()
 
 

@@ -74,8 +74,8 @@ class Proxy:
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port: int = self._socket.getsockname()[1]
         self.manners = Manners()
-        #: Connections made so far, and those cut at the current word.
-        self.view_after = self.cuts = 0
+        #: Connections cut at the current word.
+        self.cuts = 0
         self._links: set[_Link] = set()
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
@@ -163,7 +163,6 @@ class Proxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.view_after += 1
         link = _Link(writer)
         if self.manners.refuses:
             link.cut(resets=True)

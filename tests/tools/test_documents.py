@@ -110,7 +110,7 @@ def test_rows_end_at_line_feeds_alone() -> None:
 
 
 def test_a_file_in_another_charset_is_read_as_its_message_had_it() -> None:
-    text = "Größe und Länge in den Straßen von Wien\n"
+    text = "»MENÜ« mit Größe und Länge in den Straßen von Wien\n"
     for data, expected in (
         (text.encode("cp1252"), text),
         (text.encode() + b"\xfc", text + "\ufffd"),

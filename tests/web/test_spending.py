@@ -262,7 +262,7 @@ def test_the_page_asks_the_same_number_of_times_for_one_row_and_for_many(root: C
     assert "?q=2" in text
 
 
-def test_who_is_above_a_new_limit_is_on_the_desk_and_told_of_before_the_next_call() -> None:
+def test_who_is_above_a_new_limit_is_on_the_page_and_told_of_before_the_next_call() -> None:
     group = Group.objects.create(name="Research")
     ada, bea, cid = (people_and_turns.person(name) for name in ("ada", "bea", "cid"))
     for one in (ada, bea):

@@ -29,8 +29,11 @@ def decode_text_file(data: bytes, name: str, *, takes_any_charset: bool = False)
     if "\0" in start or len(strange.findall(start)) * 10 > len(start):
         raise _binary_error(data, name)
     text = data.decode("utf-8-sig", errors="replace")
-    # Longer sequences of UTF-8 are no accident: of such a text the invalid bytes alone are lost.
-    is_utf8 = "\ufffd" not in text or data.startswith(codecs.BOM_UTF8) or DECODED.search(text)
+    # Of a text with more characters of UTF-8 than invalid bytes those bytes alone are lost. Fewer
+    # may be there by accident: two characters of Windows-1252 can look like one.
+    strays = text.count("\ufffd")
+    is_utf8 = not strays or data.startswith(codecs.BOM_UTF8)
+    is_utf8 = is_utf8 or sum(1 for _ in DECODED.finditer(text)) > strays
     # Programs that write no UTF-8 mostly write Windows-1252.
     return text if is_utf8 else data.decode("cp1252", errors="replace")
 

@@ -98,6 +98,6 @@ class Command(BaseCommand):
 
 def read_scratch(url: str) -> dict[str, Any]:
     try:
-        return env.owner_database(url, name="--beside")
+        return env.owner_database(url, name="--scratch-database")
     except ImproperlyConfigured as error:
         raise CommandError(str(error)) from None

@@ -26,7 +26,7 @@ from conversations.models import BudgetWindow, User
 
 
 class Command(BaseCommand):
-    help = "Recompute every budget window from its entries, and name what differs (exit code 1)."
+    help = "Compare every budget window with its entries, and name what differs (exit code 1)."
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action")

@@ -48,7 +48,7 @@ STATEMENTS = (
         2,
         "`x-api-key`",
         "test_a_bad_key_fails_in_its_own_way",
-        "test_any_key_opens_the_door",
+        "test_any_key_is_accepted",
     ),
     says(2, "`anthropic-version", "test_a_version_is_required_and_known"),
     says(2, "`anthropic-beta", "test_a_beta_is_taken_with_its_header"),
