@@ -17,7 +17,6 @@ from conversations.reductions.conversation_settings import read_job_facts
 from conversations.toolbox.tool_access import choose_web_search
 from conversations.toolbox.toolset import build_toolset
 from conversations.toolbox.web_search import build_definition
-from conversations.turns.forks import fork_conversation
 from tests.support import stored_turns
 from tests.support.stored_turns import Played
 
@@ -110,11 +109,6 @@ def test_a_rule_takes_it_away_and_gives_the_private_tools_back(played: Played) -
     conversation = chosen(played, WebSearch.ALONE)
     assert build_toolset(conversation).server_tools == ()
     assert private(conversation)
-
-
-def test_a_fork_starts_without(played: Played) -> None:
-    chosen(played, WebSearch.BESIDE)
-    assert fork_conversation(turn=played.turn).web_search == WebSearch.OFF
 
 
 def test_a_choice_there_is_not_is_none(played: Played) -> None:

@@ -150,8 +150,9 @@ def test_the_server_is_told_the_limits(postgres_url: str) -> None:
 
 
 def test_what_is_repeated_is_prepared_until_its_columns_change(postgres_url: str) -> None:
-    handler = ConnectionHandler({"default": env.database(postgres_url, pool=1)})
-    connection = handler["default"]
+    one = env.database(postgres_url, pool=1)
+    # Pools are kept by alias, and "default" is the run's.
+    connection = ConnectionHandler({"default": one, "elsewhere": one})["elsewhere"]
 
     def execute(statement: str, *values: object) -> list[Any]:
         with connection.cursor() as cursor:

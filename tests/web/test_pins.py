@@ -254,7 +254,7 @@ def test_a_hostile_id_is_text(played: Played, client: Client) -> None:
 
 def test_pins_cost_one_query_however_many_there_are(client: Client, played: Played) -> None:
     counts = []
-    for _ in range(3):
+    for _ in range(4):
         for name in ("toolu_1", "msg_1"):
             press(client, f"{chat_path(played)}/pin/", id=name)
             press(client, f"{chat_path(played)}/unpin/", id=name)
@@ -265,7 +265,8 @@ def test_pins_cost_one_query_however_many_there_are(client: Client, played: Play
                 client.get(path)
             found.append(len(queries))
         counts.append(found)
-    assert counts[0] == counts[1] == counts[2]
+    # The first pin changes what is sent next, which is forecast once.
+    assert counts[1] == counts[2] == counts[3]
 
 
 def test_originals_of_a_transcript_stay_whatever_is_pinned(client: Client, played: Played) -> None:
