@@ -125,7 +125,7 @@ def test_the_nearest_limit_of_a_person_is_the_one_that_admission_counts() -> Non
     grant_more(budget=site, amount=10_000_000, reason="for the thesis", user=ada)
     assert read_spending(root)["ada"] == "$4.00 spent of $60.00"
     people_and_turns.limited(ada, 100_000_000)
-    # The site's limit holds for ada no more, and her own counts what she has used.
+    # The site's limit holds for ada no more, and her own counts what she has spent.
     assert read_spending(root)["ada"] == "$4.00 spent of $100.00"
     budget_rows.play(people_and_turns.started_turn(ada, "Again"))
     assert read_spending(root)["ada"].endswith(" spent of $100.00")
