@@ -100,8 +100,10 @@ def sync_groups(provider: OpenIdProvider, user: User, claims: Mapping[str, Any])
     wanted = {name for value, name in provider.groups.items() if value in values}
     managed = set(provider.groups.values())
     present = set(user.groups.filter(name__in=managed).values_list("name", flat=True))
-    user.groups.remove(*_groups(present - wanted))
+    # Added first: with both, one of the allowances of before and after applies; with neither, a
+    # smaller one might, and people would be told that it is used up.
     user.groups.add(*_groups(wanted - present))
+    user.groups.remove(*_groups(present - wanted))
     _sync_staff(user, managed, wanted)
     if present != wanted:
         logger.info("groups of %s were changed by the provider %s", user.public_id, provider.id)

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from conversations.admin.amount_field import AmountField
 from conversations.admin.budget_action_forms import OptionalReason
 from conversations.admin.concurrent_edits import keep_concurrent_edits
+from conversations.budgets.crossings import recording_afterwards
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.models import Budget, TurnCap, User
@@ -84,8 +85,9 @@ class BudgetFormSet(_FormSet):
         other's places, the database never has two active ones alike.
         """
         changed = [form.instance.pk for form in self.initial_forms if form.has_changed()]
-        Budget.objects.filter(pk__in=changed).update(is_active=False)
-        return super().save_existing_objects(commit)
+        with recording_afterwards(budgets=changed):
+            Budget.objects.filter(pk__in=changed).update(is_active=False)
+            return super().save_existing_objects(commit)
 
 
 def _is_used(form: Any) -> bool:

@@ -37,6 +37,7 @@ from conversations.admin.budget_forms import (
     show_money_cap,
 )
 from conversations.admin.csv_export import SentAsFiles, write_budgets
+from conversations.budgets.crossings import recording_afterwards
 from conversations.budgets.current_use import (
     compute_current_use,
     filter_running_grants,
@@ -141,6 +142,10 @@ class BudgetAdmin(SentAsFiles, Choosing):
     ) -> list[dict[str, Any]]:
         changes = super().construct_change_message(request, form, formsets, add)
         return changes if add else [*changes, *describe_limit_change(form)]
+
+    def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
+        with recording_afterwards(budgets=[obj.pk] if change else []):
+            super().save_model(request, obj, form, change)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # What a person has set for themselves only they change.

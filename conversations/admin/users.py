@@ -41,6 +41,7 @@ from conversations.admin import (
 from conversations.admin.base import Choosing, ShownLookups, is_superuser, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.admin.people_spending import PeopleWithSpending
+from conversations.budgets.crossings import recording_afterwards
 from conversations.budgets.units import MONEY
 from conversations.library.impersonations import is_impersonation_allowed
 from conversations.models import (
@@ -149,6 +150,11 @@ class UserAdmin(Choosing, _UserAdmin):
         super().save_model(request, obj, form, change)
         if change and "is_active" in form.changed_data:
             forget_closing(obj.pk)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        # One form changes groups and several allowances, each in its turn.
+        with recording_afterwards():
+            super().save_related(request, form, formsets, change)
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False

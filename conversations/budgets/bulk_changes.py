@@ -17,13 +17,13 @@ from uuid import UUID, uuid5
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError
-from django.db.models import Q, QuerySet, Sum, TextChoices
+from django.db.models import Q, QuerySet, TextChoices
 from django.utils import timezone, translation
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from conversations.budgets.crossings import record_changed_allowances
-from conversations.budgets.current_use import filter_running_grants
+from conversations.budgets.current_use import sum_running_grants
 from conversations.budgets.effective import choose_effective
 from conversations.budgets.grants import COUNTED, EXEMPT, BudgetError, FormUsed
 from conversations.budgets.money_records import changed_by, record_rows
@@ -231,10 +231,7 @@ def _plan_grants(people: Iterable[User], change: BulkChange) -> Iterable[BulkSte
         "user", "group"
     ):
         members[user].add(group)
-    more: defaultdict[tuple[int, int | None], int] = defaultdict(int)
-    running = filter_running_grants(timezone.now()).filter(budget__in=budgets).order_by()
-    for budget, user, amount in running.values_list("budget", "user").annotate(sum=Sum("amount")):
-        more[budget, user] = amount
+    more = sum_running_grants([one.pk for one in budgets])
     for person in rows:
         theirs = [
             rule_of(one)

@@ -2,12 +2,17 @@
 
 Notices and alerts are made of them. A settlement, a correction, and a change of a budget or of who
 is in a group can make a window pass one. A limit a minute is there to be reached: nobody is told.
+
+What is saved is looked at at once, and a change that takes several steps after the last of them
+(`recording_afterwards`): the allowance that would apply in between is nobody's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from django.db.models import Model, Q
@@ -29,8 +34,13 @@ from conversations.models import Budget, Crossing, User
 
 #: The percent at which all of a limit is spent; recorded whatever the budget names.
 _WHOLE = 100
+_ALLOWANCE = Budget.Kind.PER_MEMBER
 #: The status that passed a percent, by window and percent.
 _Passed = dict[tuple[int, int], BudgetStatus]
+#: Unit, period and model of allowances that were changed, and of whom; None: of everybody.
+_Changed = dict[tuple[str, str, str], set[int] | None]
+#: What is looked at when the present block ends; None: there is none, all is looked at at once.
+_changed: ContextVar[_Changed | None] = ContextVar("changed", default=None)
 
 
 def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
@@ -66,7 +76,6 @@ def record_staff_crossings(**where: Any) -> None:
     _append_crossings(passed)
 
 
-@transact
 def record_changed_allowances(
     *, unit: str, period: str, model: str, people: Collection[int] | None
 ) -> None:
@@ -74,13 +83,45 @@ def record_changed_allowances(
 
     `people` are those whose allowance may be another one now; None: everybody.
     """
-    slot = {"unit": unit, "period": period, "model": model}
     if period == Budget.Period.MINUTE:
         return
+    changed, slot = _changed.get(), (unit, period, model)
+    if changed is None:
+        _record_slot(*slot, people)
+        return
+    others = changed.get(slot, set())
+    changed[slot] = None if people is None or others is None else others.union(people)
+
+
+@contextmanager
+def recording_afterwards(*, budgets: Collection[int] = ()) -> Iterator[None]:
+    """Record at the end of this block what its changes of allowances and groups have passed.
+
+    The caller's transaction spans the block. `budgets` are the keys of rows that may get another
+    unit, period, model or subject in it: where they were, other allowances apply from then on.
+    Within another such block, all is recorded at the end of that one.
+    """
+    outer = _changed.get()
+    changed = _Changed() if outer is None else outer
+    token = _changed.set(changed)
+    try:
+        for budget in Budget.objects.filter(pk__in=budgets, is_active=True, kind=_ALLOWANCE):
+            _record_allowance(budget)
+        yield
+    finally:
+        _changed.reset(token)
+    if outer is None:
+        for slot, people in changed.items():
+            _record_slot(*slot, people)
+
+
+@transact
+def _record_slot(unit: str, period: str, model: str, people: Collection[int] | None) -> None:
+    slot = {"unit": unit, "period": period, "model": model}
     make_windows_of_use(slot=slot, people=people)
     alike = {f"budget__{name}": value for name, value in slot.items()}
     whose = {} if people is None else {"user__in": people}
-    record_staff_crossings(budget__kind=Budget.Kind.PER_MEMBER, **alike, **whose)
+    record_staff_crossings(budget__kind=_ALLOWANCE, **alike, **whose)
 
 
 def watch_limits() -> None:
@@ -93,15 +134,16 @@ def watch_limits() -> None:
 def _record_saved(instance: Budget, *, raw: bool, created: bool, **_: Any) -> None:
     if raw:
         return
-    if instance.kind == Budget.Kind.PER_MEMBER:
-        record_changed_allowances(
-            unit=instance.unit,
-            period=instance.period,
-            model=instance.model,
-            people=_list_people(instance),
-        )
+    if instance.kind == _ALLOWANCE:
+        _record_allowance(instance)
     elif not created:
         record_staff_crossings(budget=instance.pk)
+
+
+def _record_allowance(budget: Budget) -> None:
+    record_changed_allowances(
+        unit=budget.unit, period=budget.period, model=budget.model, people=_list_people(budget)
+    )
 
 
 def _record_moved(
@@ -109,8 +151,9 @@ def _record_moved(
 ) -> None:
     if action not in ("post_add", "post_remove", "post_clear"):
         return
-    people = [instance.pk] if isinstance(instance, User) else [*(pk_set or ())]
-    slots = Budget.objects.filter(is_active=True, kind=Budget.Kind.PER_MEMBER).order_by()
+    # Of a group that is emptied nobody says who was in it: None, as for everybody.
+    people = [instance.pk] if isinstance(instance, User) else pk_set
+    slots = Budget.objects.filter(is_active=True, kind=_ALLOWANCE).order_by()
     for unit, period, model in slots.values_list("unit", "period", "model").distinct():
         record_changed_allowances(unit=unit, period=period, model=model, people=people)
 

@@ -6,6 +6,7 @@ allowance of many members shows the member with the highest use, and the sum of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -102,20 +103,23 @@ def filter_running_grants(now: datetime | None = None) -> QuerySet[Grant]:
     return Grant.objects.filter(ends, starts_at__lte=now)
 
 
+def sum_running_grants(
+    budgets: Iterable[int], now: datetime | None = None
+) -> Counter[tuple[int, int | None]]:
+    """Add up the grants in force, by the keys of budgets and people; None: to everybody."""
+    rows = filter_running_grants(now).filter(budget__in=budgets).order_by()
+    sums = rows.values_list("budget", "user").annotate(sum=Sum("amount"))
+    return Counter({(budget, user): int(amount) for budget, user, amount in sums})
+
+
 def _sum_grants(
     budgets: Iterable[Budget], now: datetime, top: Mapping[int, tuple[int | None, int]]
 ) -> dict[int, int]:
     """Add up the grants to everybody and to the member with the highest use, by budget."""
-    rows = (
-        filter_running_grants(now)
-        .filter(budget__in=budgets)
-        .order_by()
-        .values_list("budget", "user")
-    )
     found: dict[int, int] = {}
-    for budget, user, amount in rows.annotate(sum=Sum("amount")):
+    for (budget, user), amount in sum_running_grants([one.pk for one in budgets], now).items():
         if user is None or user == top[budget][0]:
-            found[budget] = found.get(budget, 0) + int(amount)
+            found[budget] = found.get(budget, 0) + amount
     return found
 
 

@@ -12,11 +12,13 @@ from typing import Any
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
 from django.utils import translation
 from django.utils.translation import gettext as _
 
 from conversations.budgets.amounts import Unreadable
-from conversations.budgets.csv_import import LineRefused, Plan, Row, import_rows
+from conversations.budgets.crossings import recording_afterwards
+from conversations.budgets.csv_import import ApplyRow, LineRefused, Plan, Row, import_rows
 from conversations.budgets.grants import BudgetError, set_limit
 from conversations.budgets.units import parse_amount, show_amount
 from conversations.models import Budget, User
@@ -34,9 +36,15 @@ _CHOICES = {
 
 def import_budgets(*, text: str, actor: User, expected: str = "") -> Plan:
     """Import budgets, all or none; a preview unless the digest is the `expected` one."""
-    return import_rows(
-        text, COLUMNS, lambda rows: _Importer(actor, _find_active_keys(rows), set()).take, expected
-    )
+
+    def ready(rows: list[Row]) -> ApplyRow:
+        return _Importer(actor, _find_active_keys(rows), set()).take
+
+    with transaction.atomic():
+        with recording_afterwards():
+            plan = import_rows(text, COLUMNS, ready, expected)
+        transaction.set_rollback(not plan.is_kept)
+    return plan
 
 
 def _find_active_keys(rows: list[Row]) -> set[tuple[str, ...]]:

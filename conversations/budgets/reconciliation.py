@@ -80,7 +80,8 @@ def _select_entry_amount(kinds: tuple[str, ...]) -> Subquery:
 def compute_totals(keys: Collection[int]) -> dict[int, dict[str, int]]:
     """Return the recomputed totals of windows: spent, held and overrun, and the last limit.
 
-    Entries of before limits were recorded say none.
+    Entries of before limits were recorded say none. Nor does a window without entries, in which
+    nothing was held: its limit is of when it was made.
     """
     rows = Reservation.objects.filter(window__in=keys).annotate(cost=_select_entry_amount(_FINAL))
     closed = Q(is_open=False, cost__isnull=False)
@@ -105,15 +106,12 @@ def compute_totals(keys: Collection[int]) -> dict[int, dict[str, int]]:
 
 
 def _list_limits(keys: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield windows and their last limit, 0 without entries; none where no entry says any."""
-    entries = LedgerEntry.objects.filter(window=OuterRef("pk"))
+    """Yield windows and their last limit; none where no entry says any."""
+    entries = LedgerEntry.objects.filter(window=OuterRef("pk")).exclude(limit=None)
     # Entries are written while the window is locked: in the order of their keys.
-    last = entries.exclude(limit=None).order_by("-pk").values("limit")[:1]
-    rows = BudgetWindow.objects.filter(pk__in=keys).order_by()
-    found = rows.annotate(last=Subquery(last), has_any=Exists(entries))
-    for key, limit, has_any in found.values_list("pk", "last", "has_any"):
-        if limit is not None or not has_any:
-            yield key, limit or 0
+    last = Subquery(entries.order_by("-pk").values("limit")[:1])
+    rows = BudgetWindow.objects.filter(pk__in=keys).order_by().annotate(last=last)
+    yield from rows.exclude(last=None).values_list("pk", "last")
 
 
 def _find_orphans() -> Iterator[Problem]:

@@ -129,7 +129,9 @@ def _filter_windows_of(day: date, now: datetime) -> QuerySet[BudgetWindow]:
 
 
 def _find_limit(now: datetime) -> Case:
-    """Return the limit with all grants; of a window that is over, that of its last call."""
+    """Return the limit with all grants; of a window that is over, that of its last call, or of
+    when it was made.
+    """
     due = F("budget__limit") + _sum_grants(now)
     return Case(
         When(ends_at__lte=now, then=F("limit")), default=due, output_field=BigIntegerField()

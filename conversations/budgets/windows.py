@@ -18,7 +18,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from conversations.budgets.current_use import filter_open_windows
+from conversations.budgets.current_use import filter_open_windows, sum_running_grants
 from conversations.budgets.effective import BudgetStatus, choose_effective
 from conversations.budgets.status import (
     EffectiveBudget,
@@ -67,6 +67,7 @@ def _create_windows(missing: Iterable[EffectiveBudget]) -> None:
             user_id=budget.user_id,
             starts_at=budget.starts_at,
             ends_at=budget.ends_at,
+            limit=budget.limit,
         )
         for budget in missing
     ]
@@ -95,6 +96,12 @@ def make_windows_of_use(*, slot: dict[str, str], people: Collection[int] | None)
             missing.append(
                 BudgetWindow(budget=budget, user_id=user, starts_at=times[0], ends_at=times[1])
             )
+    if not missing:
+        return
+    more = sum_running_grants({row.budget_id for row in missing}, now)
+    for row in missing:
+        # A day that is over says it, where no call follows.
+        row.limit = row.budget.limit + more[row.budget_id, None] + more[row.budget_id, row.user_id]
     BudgetWindow.objects.bulk_create(missing, ignore_conflicts=True)
 
 

@@ -2,9 +2,9 @@
 
 Windows are rows created on first use, so nothing has to reset them. `spent` and `held` change in
 the transaction of the call or correction that changes them (models/ledger.py records the same as
-entries that never change), and `limit` is the limit at the last hold. The database refuses a window
-in which spent plus held would exceed it. A lowered limit or an expired grant changes no window; it
-refuses the next call.
+entries that never change), and `limit` is the limit at the last hold, or before the first of when
+the window was made. The database refuses a window in which spent plus held would exceed it. A
+lowered limit or an expired grant changes no window; it refuses the next call.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class BudgetWindow(models.Model):
     )
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField(null=True)
-    #: The limit when something was last held or corrected.
+    #: The limit when something was last held or corrected; before that, when it was made.
     limit = models.PositiveBigIntegerField(default=0)
     spent = models.PositiveBigIntegerField(default=0)
     held = models.PositiveBigIntegerField(default=0)

@@ -8,12 +8,15 @@ import pytest
 from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
 from django.test import Client
+from django.utils import timezone
 
 from conversations.accounts.openid_providers import find_openid_provider, sync_groups
 from conversations.accounts.people import change_email
-from conversations.models import User
+from conversations.models import Crossing, User
+from conversations.models.periods import compute_bounds
 from tests.accounts.test_openid import ANN, is_in, log_in, provider, refused, running, server
 from tests.support import people_and_turns
+from tests.support.budget_rows import group, member, site
 from tests.support.openid_server import OpenIdServer
 from tests.web.pages import client_of
 from tests.web.test_admin_people import form as user_form
@@ -80,3 +83,23 @@ def test_groups_are_those_of_the_row_and_not_of_what_a_caller_holds(
     assert not User.objects.get().is_staff
     # What the caller has in hand changes only when it is read again.
     assert held.is_staff
+
+
+def test_who_is_moved_to_another_group_is_told_of_no_limit_in_between(settings: Any) -> None:
+    settings.LOG_IN_PROVIDERS = [
+        {"id": "office", "name": "Office", "server": "https://id.example.org", "client_id": "x",
+         "groups": {"a": "First", "b": "Second"}},
+    ]  # fmt: skip
+    user, found = member("First"), find_openid_provider("office")
+    assert found
+    small, first, second = site(50), group("First", 100), group("Second", 80)
+    starts, ends = compute_bounds("month", "UTC", timezone.now())
+    first.windows.create(user=user, starts_at=starts, ends_at=ends, spent=60, limit=100)
+    sync_groups(found, user, {"groups": ["b"]})
+    assert [one.name for one in user.groups.all()] == ["Second"]
+    assert not small.windows.exists()
+    # As before, and as from then on.
+    passed = Crossing.objects.order_by("pk").values_list("window__budget", "percent")
+    assert set(passed) == {(first.pk, 50), (second.pk, 50)}
+    sync_groups(found, user, {"groups": []})
+    assert Crossing.objects.filter(window__budget=small.pk, percent=100).exists()

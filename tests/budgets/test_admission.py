@@ -195,7 +195,7 @@ def test_a_grant_that_ends_touches_no_window_and_refuses_the_next_call() -> None
     assert BudgetWindow.objects.filter(budget=budget, spent__gt=2).exists()
     assert "does not allow" in refusal(lease)
     window = BudgetWindow.objects.get(budget=own)
-    assert (window.spent, window.held, window.limit) == (0, 0, 0)
+    assert (window.spent, window.held, window.limit) == (0, 0, 2)
     assert clean()
 
 

@@ -13,12 +13,22 @@ from django.utils import timezone
 
 from conversations.accounts.reading_log import record_reading
 from conversations.budgets.price_book import NewPrice, load_prices
-from conversations.models import ApiModel, Budget, Conversation, ModelPrice, SitePrompt, User
+from conversations.models import (
+    ApiModel,
+    Budget,
+    Conversation,
+    Crossing,
+    ModelPrice,
+    SitePrompt,
+    User,
+)
+from conversations.models.periods import compute_bounds
 from conversations.rendering.numbers import dollars
 from tests.support.stored_turns import played
 from tests.web.pages import client_of
 
 pytestmark = pytest.mark.django_db
+DOLLAR = 1_000_000
 
 
 @pytest.fixture
@@ -108,6 +118,68 @@ def test_two_budgets_exchange_their_periods_at_once(root: Client) -> None:
     assert root.post(url(user), form(user, both)).status_code == 302
     found = user.budgets.order_by("pk").values_list("period", "is_active")
     assert list(found) == [("month", True), ("day", True)]
+
+
+def in_use(user: User, limit: int, spent: int, **fields: Any) -> Budget:
+    """Make an allowance of a person, of which something is spent."""
+    budget = Budget.objects.create(user=user, limit=limit, **fields)
+    starts, ends = compute_bounds(budget.period, budget.time_zone, timezone.now())
+    budget.windows.create(user=user, starts_at=starts, ends_at=ends, spent=spent, limit=limit)
+    return budget
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_allowance_in_place_of_another_is_told_of_and_none_in_between(
+    is_there: bool, root: Client
+) -> None:
+    user = User.objects.create(username="ada")
+    everybody = Budget.objects.create(scope="site", limit=DOLLAR)
+    old = in_use(user, 9 * DOLLAR, 2 * DOLLAR)
+    new: dict[str, Any] = {"period": "month", "limit": 5, "is_active": "on"}
+    if is_there:
+        new["id"] = Budget.objects.create(user=user, limit=7, is_active=False).pk
+    both = ({"id": old.pk, "period": "month", "limit": 9, "is_active": ""}, new)
+    assert root.post(url(user), form(user, both)).status_code == 302
+    assert user.budgets.filter(is_active=True).get().limit == 5 * DOLLAR
+    assert not Crossing.objects.exists()
+    assert not everybody.windows.exists()
+
+
+def test_who_moves_to_another_group_is_told_of_no_limit_in_between(root: Client) -> None:
+    groups = [Group.objects.create(name=name) for name in ("First", "Second")]
+    user = User.objects.create(username="ada")
+    user.groups.add(groups[0])
+    Budget.objects.create(scope="site", limit=DOLLAR)
+    for group in groups:
+        Budget.objects.create(scope="group", group=group, limit=9 * DOLLAR)
+    old = in_use(user, 9 * DOLLAR, 2 * DOLLAR)
+    Budget.objects.filter(pk=old.pk).update(is_active=False)
+    assert root.post(url(user), form(user, groups=[groups[1].pk])).status_code == 302
+    assert list(user.groups.all()) == groups[1:]
+    assert not Crossing.objects.exists()
+
+
+@pytest.mark.parametrize("page", ["person", "budget"])
+def test_where_a_budget_was_the_limit_that_applies_from_then_on_is_told_of(
+    page: str, root: Client
+) -> None:
+    user = User.objects.create(username="ada")
+    zone = "Pacific/Kiritimati"  # another calendar, so that it has no window before the next call
+    old = in_use(user, 9 * DOLLAR, 2 * DOLLAR)
+    Budget.objects.filter(pk=old.pk).update(is_active=False)
+    moved = Budget.objects.create(user=user, limit=9 * DOLLAR, time_zone=zone)
+    everybody = Budget.objects.create(scope="site", limit=DOLLAR)
+    assert not Crossing.objects.exists()
+    sent: dict[str, Any] = {"unit": "money", "period": "day", "limit": 9, "is_active": "on"}
+    sent |= {"time_zone": zone}
+    if page == "person":
+        response = root.post(url(user), form(user, ({"id": moved.pk} | sent,)))
+    else:
+        sent |= {"scope": "user", "user": user.pk, "kind": "per_member"}
+        response = root.post(reverse("admin:conversations_budget_change", args=[moved.pk]), sent)
+    assert response.status_code == 302
+    found = Crossing.objects.filter(percent=100).values_list("window__budget", "limit")
+    assert list(found) == [(everybody.pk, DOLLAR)]
 
 
 def test_a_model_of_a_budget_is_the_same_in_other_letters(root: Client) -> None:
