@@ -346,17 +346,12 @@ def test_a_rule_that_names_the_last_prompt_costs_what_is_before_it(monkeypatch: 
     assert '"e"' in view.body
 
 
-def test_searches_that_break_a_rule_although_each_has_its_result_are_left_out(
-    monkeypatch: Any,
-) -> None:
-    def find(view: View) -> RuleError | None:
-        is_odd = "web_search" in view.body
-        return RuleError("server_tool", "messages.1", "no such tool any more") if is_odd else None
-
-    search: Any = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
-    found: Any = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
-    view = obeying(view_of(prompt("a"), answer(search, found, "b"), prompt("c")), monkeypatch, find)
-    assert types(view) == [["text"], ["text"], ["text"]]
+def test_the_words_of_a_malformed_compaction_stay() -> None:
+    odd: Any = {"type": "compaction", "content": "What was said.", "cache_control": 1}
+    view = view_of(prompt("a")).append(Message.parse(2, "answer", content([odd])))
+    change = repair_view(view.append(Message.parse(3, "prompt", content(["c"]))), Policy())
+    assert change is not None
+    assert "What was said." in change.view_after.body
 
 
 def test_the_pipeline_repairs_what_cannot_even_be_read() -> None:
@@ -365,16 +360,6 @@ def test_the_pipeline_repairs_what_cannot_even_be_read() -> None:
     shell = Shell()
     shell.prepare(view, situation(), Policy())
     assert shell.kinds == ["repair applied"]
-
-
-def test_the_pipeline_repairs_what_stands_behind_a_search_that_came_to_nothing() -> None:
-    search: Any = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
-    view = view_of(prompt("a"), answer("b", search), prompt("c"), answer("d"))
-    view = view.append(Message(5, "prompt", '["?', 5))
-    shell = Shell()
-    done = shell.prepare(view, situation(), Policy())
-    assert shell.kinds == ["repair applied"]
-    assert "web_search" not in done.view.body
 
 
 def test_the_pipeline_repairs_before_its_steps_and_says_why() -> None:
