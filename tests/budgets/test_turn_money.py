@@ -16,7 +16,7 @@ from conversations.budgets.admission import choose_searches, fit_call
 from conversations.budgets.affordability import TurnRoom, check_call, size_call
 from conversations.budgets.effective import BudgetStatus, Rule
 from conversations.budgets.prices import load_price_list
-from conversations.budgets.status import EffectiveBudget
+from conversations.budgets.status import EffectiveBudget, list_statuses
 from conversations.budgets.units import MONEY, TOKENS, UNITS, CallSize
 from conversations.budgets.windows import Slot
 from conversations.context.view import wire
@@ -180,3 +180,14 @@ def test_a_call_is_prepared_anew_where_only_fewer_searches_fit() -> None:
     ModelPrice.objects.filter(kind="output").delete()
     bare = load_price_list(stored_turns.MODEL, timezone.now())
     assert choose_searches(**wanted | {"prices": bare}) == 5
+
+
+@pytest.mark.django_db
+def test_a_turn_that_goes_on_keeps_its_searches_where_it_was_the_last_one_allowed() -> None:
+    user = people_and_turns.person()
+    lease = people_and_turns.started_turn(user)
+    people_and_turns.limited(user, 1, unit="turns")
+    people_and_turns.opened(lease)
+    prices = load_price_list(stored_turns.MODEL, timezone.now())
+    assert [one.room for one in list_statuses(user.pk)] == [0]
+    assert choose_searches(user_id=user.pk, prices=prices, tokens=1_000, wanted=5) == 5
