@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 from django.utils import translation
 
 from conversations.toolbox import call_labels
@@ -105,6 +106,14 @@ def test_calls_that_did_not_end_well_are_not_said_to_be_done(
 ) -> None:
     row = Round(1, tools=tuple(card(*each.split()) for each in calls))
     assert (join(row.tools_label), row.is_counted) == (line, counts)
+
+
+def test_the_calls_of_a_round_are_folded_below_their_sentence() -> None:
+    row = Round(1, tools=(card("write_file", "ok"), card("write_file", "error")))
+    page = render_to_string("conversations/_partials/round.html", {"round": row})
+    summary = page.partition("<summary>")[2].partition("</summary>")[0]
+    assert "Wrote" in summary
+    assert "1 file" in summary
 
 
 def test_the_sentence_is_in_the_language_of_the_reader() -> None:
