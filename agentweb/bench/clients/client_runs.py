@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentweb.bench.environments import execute, install_packages
 from agentweb.marked_text import replace_marked
 
 PROGRAMS = Path(__file__).parent / "programs"
 README = Path(__file__).parents[1] / "README.md"
 MODEL = "claude-sonnet-4-6"
-_INSTALL_SECONDS, _RUN_SECONDS = 600, 180
+_RUN_SECONDS = 180
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +82,15 @@ def run_clients(folder: Path, say: Callable[[str], None]) -> list[Run]:
 def _run_client(client: Client, place: Path, url: str) -> Run:
     place.mkdir(parents=True, exist_ok=True)
     try:
-        version = (_install_npm if client.is_npm else _install_pip)(client, place)
+        version = (
+            _install_npm(client, place)
+            if client.is_npm
+            else install_packages(client.packages, place)
+        )
         # A client must not read the settings and keys of the person who runs this.
         env = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         env |= {"HOME": str(place), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-emulator"}
-        done = _execute(_words(client, place), place, _RUN_SECONDS, env)
+        done = execute(_words(client, place), place, _RUN_SECONDS, env)
     except subprocess.CalledProcessError as error:
         return Run(client.title, "", (Check("install", (error.stderr or "")[-300:] or "failed"),))
     except subprocess.TimeoutExpired as error:
@@ -118,37 +123,15 @@ def read_checks(client: Client, status: int, output: str) -> tuple[Check, ...]:
     return checks if status == 0 and checks else (*checks, Check("program", f"ended with {status}"))
 
 
-def _install_pip(client: Client, place: Path) -> str:
-    python = str(place / "bin/python")
-    if not Path(python).exists():
-        _execute(
-            [sys.executable, "-m", "venv", str(place)], place, _INSTALL_SECONDS
-        ).check_returncode()
-    _execute([python, "-m", "pip", "install", "-q", *client.packages], place,
-             _INSTALL_SECONDS).check_returncode()  # fmt: skip
-    name = client.packages[0].partition("[")[0].partition(">")[0]
-    program = f"import importlib.metadata as m; print(m.version({name!r}))"
-    return _execute([python, "-c", program], place, _INSTALL_SECONDS).stdout.strip()
-
-
 def _install_npm(client: Client, place: Path) -> str:
     packages = [f"{name}@latest" for name in client.packages]
     words = ["npm", "install", "--silent", "--prefix", str(place), *packages]
-    _execute(words, place, _INSTALL_SECONDS).check_returncode()
+    execute(words, place).check_returncode()
     package = place / "node_modules" / client.packages[0]
     if (package / "install.cjs").exists():
         # Newer versions of npm do not run the package's install script.
-        _execute(["node", "install.cjs"], package, _INSTALL_SECONDS).check_returncode()
+        execute(["node", "install.cjs"], package).check_returncode()
     return str(json.loads((package / "package.json").read_text(encoding="utf-8"))["version"])
-
-
-def _execute(
-    words: list[str], place: Path, seconds: int, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, cwd=place, env=env, timeout=seconds, capture_output=True, text=True, check=False,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
 
 
 @contextmanager
