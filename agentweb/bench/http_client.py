@@ -76,8 +76,8 @@ async def post_form(client: aiohttp.ClientSession, url: str, session: str, **fie
 
 @asynccontextmanager
 async def open_stream(
-    client: aiohttp.ClientSession, url: str, body: bytes
+    client: aiohttp.ClientSession, url: str, body: bytes, headers: Mapping[str, str]
 ) -> AsyncIterator[AsyncIterator[bytes]]:
     """Post a text and yield the chunks of the response body as they arrive."""
-    async with client.post(url, data=body) as response:
+    async with client.post(url, data=body, headers=headers) as response:
         yield response.content.iter_any()

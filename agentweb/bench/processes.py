@@ -76,14 +76,19 @@ class Process:
 
 
 def start_process(
-    name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+    name: str,
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    python: str | Path = sys.executable,
 ) -> Process:
-    """Start a command of this Python; its output goes to a log file in the folder."""
+    """Start a command of a Python, else this one; its output goes to a log file in the folder."""
     log = folder / f"{name}.log"
     log_start = log.stat().st_size if log.exists() else 0
     with log.open("ab") as output:
         popen = subprocess.Popen(
-            [sys.executable, "-u", *command],
+            [str(python), "-u", *command],
             cwd=ROOT,
             env=dict(environment or clean_environment()),
             stdin=subprocess.DEVNULL,

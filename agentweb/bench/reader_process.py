@@ -18,8 +18,9 @@ from typing import Any
 from aiohttp import ClientError, ClientSession
 
 from agentweb.bench.http_client import open_client, post_form
-from agentweb.bench.readers import Reader, compute_quantiles, read_relay
-from agentweb.bench.shown_and_stored import compare_relay, compare_tabs, count_unequal
+from agentweb.bench.readers import Reader, compute_quantiles
+from agentweb.bench.rivals.rival_pages import Page, make_page
+from agentweb.bench.shown_and_stored import compare_pages, compare_tabs, count_unequal
 from agentweb.bench.tabs import Tab
 
 #: Tabs that are opened concurrently before a measurement begins.
@@ -37,13 +38,13 @@ _following: list[asyncio.Task[None]] = []
 async def measure_stream(job: Job, client: ClientSession) -> Job:
     """Send a prompt in every conversation, spread over the ramp, and read all answers."""
     readers = [Reader(job["deltas"]) for _ in job["chats"]]
-    is_relay = job["kind"] == "relay"
-    tabs = [] if is_relay else await _open_all(job, [reader.take for reader in readers])
+    pages = await _open_pages(job, client)
+    tabs = [] if pages else await _open_all(job, [reader.take for reader in readers])
     await _wait_for_start(len(tabs))
     began, own = time.time(), time.process_time()
     noise = asyncio.create_task(_send_noise(job, client))
     asking = [
-        asyncio.create_task(_ask(job, client, at, reader, began))
+        asyncio.create_task(_ask(job, client, at, reader, began, pages))
         for at, reader in enumerate(readers)
     ]
     done = [asyncio.create_task(reader.is_done.wait()) for reader in readers]
@@ -64,12 +65,12 @@ async def measure_stream(job: Job, client: ClientSession) -> Job:
             (each.first - each.asked_at) * 1e3 for each in senders if each.first
         ),
         "ack": compute_quantiles(each for each in acks if each is not None),
-        "refused": 0 if is_relay else sum(each is None for each in acks),
+        "refused": 0 if pages else sum(each is None for each in acks),
     }
     if job.get("is_compared"):
         stored = await _ask_stored(found)
         compared = (
-            compare_relay(readers, job) if is_relay else compare_tabs(tabs, stored, job, in_time)
+            compare_pages(readers, job) if pages else compare_tabs(tabs, stored, job, in_time)
         )
         found |= await compared
     return found
@@ -81,7 +82,12 @@ def _sends_message(job: Job, at: int) -> bool:
 
 
 async def _ask(
-    job: Job, client: ClientSession, at: int, reader: Reader, began: float
+    job: Job,
+    client: ClientSession,
+    at: int,
+    reader: Reader,
+    began: float,
+    pages: Sequence[Page],
 ) -> float | None:
     """Send the prompt when this reader is due; return the milliseconds until it was stored."""
     if not _sends_message(job, at):
@@ -89,9 +95,8 @@ async def _ask(
     wait = began + job["ramp"] * at / len(job["chats"]) - time.time()
     await asyncio.sleep(max(0.0, wait))
     reader.asked_at = time.time()
-    if job["kind"] == "relay":
-        reading = read_relay(client, f"{job['url']}/ask", job["text"], reader)
-        _following.append(asyncio.create_task(reading))
+    if pages:
+        _following.append(asyncio.create_task(pages[at].ask(job["text"], reader)))
         return None
     status = await _send(job, client, job["chats"][at])
     if status != 200:
@@ -117,7 +122,8 @@ async def _send_noise(job: Job, client: ClientSession) -> None:
 async def measure_turns(job: Job, client: ClientSession) -> Job:
     """Ask `turns` times in every conversation, in `at_once` of them at a time; wait for each end.
 
-    A turn has ended when the page shows its last state; the relay's, when its response does.
+    A turn has ended when the page shows its last state; that of the relay or of a rival, when its
+    answer has ended.
     """
     sizes: list[int] = []
     ends = [asyncio.Event() for _ in job["chats"]]
@@ -130,8 +136,8 @@ async def measure_turns(job: Job, client: ClientSession) -> Job:
 
         return take
 
-    is_relay = job["is_relay"]
-    tabs = [] if is_relay else await _open_all(job, [handle(at) for at in range(len(ends))])
+    pages = await _open_pages(job, client)
+    tabs = [] if pages else await _open_all(job, [handle(at) for at in range(len(ends))])
     await _wait_for_start(len(tabs))
     sizes.clear()
     gate, statuses = asyncio.Semaphore(job["at_once"]), list[int]()
@@ -140,9 +146,8 @@ async def measure_turns(job: Job, client: ClientSession) -> Job:
         async with gate:
             for _ in range(job["turns"]):
                 ends[at].clear()
-                if is_relay:
-                    reader = Reader(1 << 60)
-                    await read_relay(client, f"{job['url']}/ask", job["text"], reader)
+                if pages:
+                    await pages[at].ask(job["text"], Reader(1 << 60))
                     continue
                 statuses.append(await _send(job, client, job["chats"][at]))
                 await ends[at].wait()
@@ -211,6 +216,15 @@ async def measure_restart(job: Job, client: ClientSession) -> Job:
     return found | await count_unequal(tabs, await _ask_stored(found))
 
 
+async def _open_pages(job: Job, client: ClientSession) -> list[Page]:
+    """Open a page of the relay or of a rival for each conversation; none of the product."""
+    if not (name := job.get("page", "")):
+        return []
+    pages = [make_page(name, client, job["url"], job["model"]) for _ in job["chats"]]
+    await asyncio.gather(*(page.open() for page in pages))
+    return pages
+
+
 async def _open_all(job: Job, handlers: Sequence[Callable[[str], None]] | None = None) -> list[Tab]:
     """Open a tab on each conversation, `_AT_ONCE` at a time, and wait for their snapshots."""
     gate = asyncio.Semaphore(_AT_ONCE)
@@ -247,7 +261,6 @@ def _print(found: Job) -> None:
 
 _KINDS = {
     "stream": measure_stream,
-    "relay": measure_stream,
     "turns": measure_turns,
     "acks": measure_acks,
     "idle": hold_idle,

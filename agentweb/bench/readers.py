@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiohttp import ClientSession
@@ -55,10 +55,12 @@ class Reader:
                 self.is_done.set()
 
 
-async def read_relay(client: ClientSession, url: str, text: str, reader: Reader) -> None:
-    """Request an answer of the relay and read it to its end; reads may split a stamp."""
+async def read_response(
+    client: ClientSession, url: str, body: bytes, headers: Mapping[str, str], reader: Reader
+) -> None:
+    """Post a request and read its streamed answer to the end; reads may split a stamp."""
     rest = b""
-    async with open_stream(client, url, text.encode()) as pieces:
+    async with open_stream(client, url, body, headers) as pieces:
         async for piece in pieces:
             data = rest + piece
             found = list(_STAMP_BYTES.finditer(data))

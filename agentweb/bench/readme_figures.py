@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentweb.bench.rivals.rival_sites import RIVALS
 from agentweb.bench.site_under_test import EMBEDDED, SCALED
 from agentweb.bench.streaming import RATE
 from agentweb.marked_text import replace_marked
@@ -125,7 +126,7 @@ def _render_lines(data: Data) -> Iterator[str]:
         f"Measured by `manage.py bench report` on {machine['date'][:10]}: {machine['cores']} cores,"
         f" Python {machine['python']}, load {machine['load']} before. Every conversation gets"
         f" {RATE} deltas a second. The relay is a plain Starlette application on uvicorn by the"
-        " SDK's `messages.stream`, measured in the same run."
+        " SDK's `messages.stream`, measured in the same run." + _name_rivals(data)
     )
     yield ""
     yield (
@@ -176,6 +177,14 @@ def _render_turns(turn: Data) -> Iterator[str]:
     for name in ("statements", "transactions", "templates", "hops", "connections"):
         yield f"| {name} |" + "".join(f" {row[name]:g} |" for row in turn["profile"])
     yield ""
+
+
+def _name_rivals(data: Data) -> str:
+    """Return a sentence on the rivals in a run; "" without any."""
+    sides = dict.fromkeys(row["side"] for row in data["stream"])
+    if not (names := [name for name in sides if name in RIVALS]):
+        return ""
+    return f" So were {' and '.join(names)}, in their newest versions; they store nothing here."
 
 
 _SENTENCES = {

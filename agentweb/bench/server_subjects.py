@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +13,8 @@ from django.core.management import CommandError
 
 from agentweb.bench import big_move, hostile, load, readme_figures, soak, streaming, turn_cost
 from agentweb.bench.processes import NotStarted, describe_machine
+from agentweb.bench.rivals.rival_pages import RELAY
+from agentweb.bench.rivals.rival_sites import RIVALS, install_rivals
 from agentweb.bench.site_under_test import EMBEDDED, SCALED
 from agentweb.marked_text import replace_marked
 
@@ -56,10 +59,21 @@ def add_arguments(subjects: Any) -> None:
         " by the README there",
     )
     report.add_argument("--quick", action="store_true", help="a short one, neither kept nor quoted")
+    for subject in (stream, turn, report):
+        _add_rivals(subject)
     compare = subjects.add_parser(
         "compare", help="the newest kept run beside the one before it; fails when it is worse"
     )
     compare.add_argument("runs", nargs="*", metavar="FILE", help="two others")
+
+
+def _add_rivals(subject: argparse.ArgumentParser) -> None:
+    subject.add_argument(
+        "--rivals", type=_rivals, default=[], metavar="NAME,...",
+        help="measured in the same run, their newest versions installed by pip: "
+        + ", ".join(RIVALS),
+    )  # fmt: skip
+    subject.add_argument("--folder", type=Path, help="of the rivals, kept for the next run")
 
 
 def _add_long_subjects(subjects: Any) -> None:
@@ -109,27 +123,43 @@ def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
 
 
 def _stream(options: Options, say: Say) -> dict[str, Any]:
-    sides = (streaming.RELAY, *_MODES[options["mode"]])
     about, counts = describe_machine(), options["conversations"]
-    rows = streaming.measure(
-        counts, sides, options["seconds"], lambda row: say(streaming.format_line(row))
-    )
+    with _find_rivals(options, say) as folder:
+        rows = streaming.measure(
+            counts,
+            (RELAY, *options["rivals"], *_MODES[options["mode"]]),
+            options["seconds"],
+            lambda row: say(streaming.format_line(row)),
+            folder,
+        )
     for row in rows:
-        if row["side"] != streaming.RELAY:
+        if row["side"] != RELAY:
             say(f"{row['side']}, {row['conversations']}: {row['ratio']} times the relay's time")
     return {"machine": about, "stream": rows}
+
+
+@contextmanager
+def _find_rivals(options: Options, say: Say) -> Iterator[Path]:
+    """Install the rivals that are asked for into the folder named, or one that is not kept."""
+    with TemporaryDirectory(prefix="agentweb-bench-") as made:
+        folder = options["folder"] or Path(made)
+        install_rivals(options["rivals"], folder, say)
+        yield folder
 
 
 def _turn(options: Options, say: Say) -> dict[str, Any]:
     about, is_quick = describe_machine(), bool(options["quick"])
     if options["profile"]:
         return {"machine": about} | _profile_turns(say, is_quick=is_quick)
-    return {"machine": about} | turn_cost.measure(
-        _MODES[options["mode"]],
-        lambda row: say(turn_cost.format_line(row)),
-        is_quick=is_quick,
-        has_bursts=not options["no_bursts"],
-    )
+    with _find_rivals(options, say) as folder:
+        found = turn_cost.measure(
+            (*options["rivals"], *_MODES[options["mode"]]),
+            lambda row: say(turn_cost.format_line(row)),
+            folder,
+            is_quick=is_quick,
+            has_bursts=not options["no_bursts"],
+        )
+    return {"machine": about} | found
 
 
 def _profile_turns(say: Say, *, is_quick: bool) -> dict[str, Any]:
@@ -152,13 +182,11 @@ def _load(options: Options, say: Say) -> dict[str, Any]:
 
 
 def _report(options: Options, say: Say) -> dict[str, Any]:
-    is_quick = options["quick"]
+    is_quick, both = options["quick"], options | {"mode": "both"}
     counts, seconds = ((1, 50), 2.0) if is_quick else (streaming.COUNTS, _SECONDS)
-    found = _stream({"mode": "both", "conversations": counts, "seconds": seconds}, say)
-    found |= _load({"mode": "both", "only": list(load.SUBJECTS), "quick": is_quick}, say) | {
-        "machine": found["machine"]
-    }
-    turn = _turn({"mode": "both", "quick": is_quick, "profile": False, "no_bursts": False}, say)
+    found = _stream(both | {"conversations": counts, "seconds": seconds}, say)
+    found |= _load(both | {"only": list(load.SUBJECTS)}, say) | {"machine": found["machine"]}
+    turn = _turn(both | {"profile": False, "no_bursts": False}, say)
     found["turn"] = turn | _profile_turns(say, is_quick=is_quick)
     if is_quick:
         say(readme_figures.render_figures(found))
@@ -238,8 +266,15 @@ def _counts(text: str) -> list[int]:
 
 
 def _names(text: str) -> list[str]:
-    found = [word.strip() for word in text.split(",")]
-    if unknown := [name for name in found if name not in load.SUBJECTS]:
-        known = ", ".join(load.SUBJECTS)
-        raise argparse.ArgumentTypeError(f"{unknown[0]} is no subject; there are {known}")
+    return _choose(text, load.SUBJECTS, "subject")
+
+
+def _rivals(text: str) -> list[str]:
+    return _choose(text, RIVALS, "rival")
+
+
+def _choose(text: str, known: Iterable[str], what: str) -> list[str]:
+    found, names = [word.strip() for word in text.split(",")], list(known)
+    if unknown := [name for name in found if name not in names]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is no {what}; there are {', '.join(names)}")
     return found

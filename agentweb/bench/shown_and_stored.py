@@ -42,8 +42,8 @@ async def compare_tabs(
     }
 
 
-async def compare_relay(readers: Sequence[Reader], job: dict[str, Any]) -> dict[str, int]:
-    """Count the deltas that readers of the relay, which stores nothing, got late or never."""
+async def compare_pages(readers: Sequence[Reader], job: dict[str, Any]) -> dict[str, int]:
+    """Count the deltas that readers of what stores nothing here got late or never."""
     before = sum(reader.seen for reader in readers)
     await _wait_until(readers, lambda reader: reader.is_done.is_set())
     seen = sum(reader.seen for reader in readers)

@@ -8,15 +8,16 @@ is read first, so that the first row does not include one-time costs of a proces
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from agentweb.bench.measured_job import run_job
-from agentweb.bench.site_under_test import Site, run_emulator, run_relay, run_site
+from agentweb.bench.rivals.rival_pages import RELAY
+from agentweb.bench.rivals.rival_sites import find_page, list_chats, run_side
+from agentweb.bench.site_under_test import MODEL, Site, run_emulator
 
-RELAY = "relay"
 COUNTS = (1, 10, 50, 100, 200)
 RATE = 40
 #: Words of a delta: the emulator cuts answers into pieces of this many.
@@ -56,13 +57,17 @@ class Row:
 
 
 def measure(
-    counts: Sequence[int], sides: Sequence[str], seconds: float, report: Callable[[Row], None]
+    counts: Sequence[int],
+    sides: Sequence[str],
+    seconds: float,
+    report: Callable[[Row], None],
+    rivals: Path | None = None,
 ) -> list[dict[str, Any]]:
     """Measure each side at each number of conversations; report each row and return all as data."""
     rows: list[Row] = []
     with run_emulator(RATE) as api:
         for side in sides:
-            with _run_side(side, api) as tested:
+            with run_side(side, api, rivals) as tested:
                 _measure_row(tested, side, 1, 0.5)
                 for count in counts:
                     rows.append(_measure_row(tested, side, count, seconds))
@@ -70,17 +75,13 @@ def measure(
     return add_ratios([row.data for row in rows])
 
 
-@contextmanager
-def _run_side(side: str, api: str) -> Iterator[Site]:
-    with run_relay(api) if side == RELAY else run_site(side, api) as found:
-        yield found
-
-
-def make_job(chats: list[dict[str, Any]], seconds: float, kind: str = "stream") -> dict[str, Any]:
-    """Describe answers of `seconds` seconds for the client."""
+def make_job(chats: list[dict[str, Any]], seconds: float, page: str = "") -> dict[str, Any]:
+    """Describe answers of `seconds` seconds for the client, and whose pages read them."""
     ramp = min(_APART * (len(chats) - 1), _WITHIN * seconds)
     return {
-        "kind": kind,
+        "kind": "stream",
+        "page": page,
+        "model": MODEL,
         "chats": chats,
         "text": make_question(seconds),
         "deltas": round(seconds * RATE),
@@ -95,9 +96,7 @@ def make_question(seconds: float) -> str:
 
 
 def _measure_row(tested: Site, side: str, count: int, seconds: float) -> Row:
-    is_relay = side == RELAY
-    chats = [{} for _ in range(count)] if is_relay else tested.people(count)
-    job = make_job(chats, seconds, "relay" if is_relay else "stream")
+    job = make_job(list_chats(tested, side, count), seconds, find_page(side))
     done = run_job(tested, job, is_compared=True)
     found, each = done.found, 1_000 / max(1, done.found["deltas"])
     parts = {name: round(spent * each, 4) for name, spent in done.spent.items()}

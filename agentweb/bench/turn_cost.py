@@ -1,22 +1,25 @@
 """What a turn costs: processor time of all processes, statements, templates, thread hops, bytes.
 
 One conversation asks at a time (with 400 deltas eight, because each takes ten seconds), so the
-figure is a turn's own cost. The relay is asked for the same answers in the same run. What is
-counted is counted on a second site with a probe inside (`probed_site`), because counting costs
-time. A burst is many people who ask within one second; what matters there is the first word.
+figure is a turn's own cost. The relay, and the rivals that are asked for, give the same answers in
+the same run. What is counted is counted on a second site with a probe inside (`probed_site`),
+because counting costs time. A burst is many people who ask within one second; what matters there is
+the first word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentweb.bench.measured_job import run_job
 from agentweb.bench.probed_site import PATH
-from agentweb.bench.site_under_test import EMBEDDED, Site, run_emulator, run_relay, run_site
-from agentweb.bench.streaming import RATE, RELAY, make_question
+from agentweb.bench.rivals.rival_pages import RELAY
+from agentweb.bench.rivals.rival_sites import find_page, list_chats, run_side
+from agentweb.bench.site_under_test import EMBEDDED, MODEL, Site, run_emulator, run_site
+from agentweb.bench.streaming import RATE, make_question
 from agentweb.bench.turn_probe import PAGES, PHASES
 
 TOOL_QUESTION = "What time is it in Tokyo?"
@@ -37,7 +40,7 @@ class Kind(NamedTuple):
     turns: int
     at_once: int = 1
     pause: float = 0.0
-    has_relay: bool = True
+    is_plain: bool = True
 
 
 def list_kinds(*, is_quick: bool) -> Iterator[Kind]:
@@ -47,22 +50,27 @@ def list_kinds(*, is_quick: bool) -> Iterator[Kind]:
         text = make_question(deltas / RATE)
         yield Kind(f"later turn, {deltas} deltas", deltas, text, 1, some)
     yield Kind("first turn, 5 deltas, its title", 5, make_question(5 / RATE), some, 1, 1, 0.3)
-    yield Kind("later turn with a tool round", 0, TOOL_QUESTION, 1, some, has_relay=False)
+    yield Kind("later turn with a tool round", 0, TOOL_QUESTION, 1, some, is_plain=False)
     if not is_quick:
         yield Kind("later turn, 400 deltas", 400, make_question(400 / RATE), 8, 2, 8)
 
 
 def measure(
-    modes: Sequence[str], report: Callable[[Row], None], *, is_quick: bool, has_bursts: bool
+    sides: Sequence[str],
+    report: Callable[[Row], None],
+    rivals: Path | None = None,
+    *,
+    is_quick: bool,
+    has_bursts: bool,
 ) -> dict[str, list[Row]]:
     """Measure each kind of turn and the bursts on each side; report each row and return all."""
     found: dict[str, list[Row]] = {"turns": [], "bursts": []}
     bursts = () if not has_bursts else BURSTS[:1] if is_quick else BURSTS
     with run_emulator(RATE) as api:
-        for side in (RELAY, *modes):
-            with _run_side(side, api) as tested:
+        for side in (RELAY, *sides):
+            with run_side(side, api, rivals, TITLE_MODEL) as tested:
                 for kind in list_kinds(is_quick=is_quick):
-                    if side != RELAY or kind.has_relay:
+                    if kind.is_plain or not find_page(side):
                         found["turns"].append(_measure_kind(tested, side, kind))
                         report(found["turns"][-1])
                 for count in bursts:
@@ -87,23 +95,13 @@ def measure_profile(*, is_quick: bool) -> dict[str, list[Row]]:
     return {"profile": found}
 
 
-@contextmanager
-def _run_side(side: str, api: str) -> Iterator[Site]:
-    if side == RELAY:
-        with run_relay(api) as tested:
-            yield tested
-    else:
-        with run_site(side, api, AGENTWEB_TITLE_MODEL=TITLE_MODEL) as tested:
-            yield tested
-
-
 def _measure_kind(
     tested: Site, side: str, kind: Kind, started: Callable[[], object] | None = None
 ) -> Row:
-    is_relay = side == RELAY
-    chats: list[dict[str, Any]]
-    chats = [{} for _ in range(kind.chats)] if is_relay else tested.people(kind.chats)
-    job = kind._asdict() | {"kind": "turns", "chats": chats, "is_relay": is_relay}
+    chats = list_chats(tested, side, kind.chats)
+    job = kind._asdict() | {
+        "kind": "turns", "chats": chats, "page": find_page(side), "model": MODEL
+    }  # fmt: skip
     job["seconds"] = _PATIENCE + kind.chats * kind.turns * (1 + kind.deltas / RATE)
     if kind.turns > 1:
         # The first turn of a conversation is not a later one, and that of a process makes much.
@@ -123,14 +121,13 @@ def _measure_kind(
 
 
 def _measure_burst(tested: Site, side: str, count: int) -> Row:
-    is_relay = side == RELAY
-    chats: list[dict[str, Any]]
-    chats = [{} for _ in range(count)] if is_relay else tested.people(count)
     done = run_job(
         tested,
         {
-            "kind": "relay" if is_relay else "stream",
-            "chats": chats,
+            "kind": "stream",
+            "page": find_page(side),
+            "model": MODEL,
+            "chats": list_chats(tested, side, count),
             "text": make_question(_BURST_DELTAS / RATE),
             "deltas": _BURST_DELTAS,
             "ramp": _BURST_SECONDS,

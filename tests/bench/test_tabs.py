@@ -207,7 +207,7 @@ async def test_late_missing_and_unstored_deltas_are_told_apart(monkeypatch: Any)
     assert found == {"late": 2, "missing": 1, "unstored": 4}
     reader = Reader(3)
     reader.count([A, B])
-    assert await shown_and_stored.compare_relay([reader], {"deltas": 3}) == {
+    assert await shown_and_stored.compare_pages([reader], {"deltas": 3}) == {
         "late": 0, "missing": 1, "unstored": 0
     }  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""Other people's chat servers, measured beside this one in the same run."""
