@@ -32,7 +32,6 @@ from conversations.budgets.status import (
     find_effective_budgets,
 )
 from conversations.budgets.units import MONEY, CallSize
-from conversations.conf import conf
 from conversations.context.view import wire
 from conversations.db import transact
 from conversations.log.context_size import count_context_tokens
@@ -140,9 +139,11 @@ def find_limits(
     put_away: str = "",
     tokens: Callable[[], int] = lambda: 0,
     conversation: Conversation | None = None,
+    searches: Callable[[Conversation], bool] | None = None,
 ) -> Limits:
     """Return what a page shows before a call of `model` with `tokens` estimated tokens; seven
-    queries at most. `conversation` is the one the person writes in.
+    queries at most. `conversation` is the one the person writes in, `searches` tells whether its
+    calls offer web search.
     """
     present = find_effective_budgets(user_id, timezone.now())
     windows = list(filter_windows(present)) if present else []
@@ -152,7 +153,8 @@ def find_limits(
     settled, refusing = statuses, frozenset[int]()
     cap, turn = resolve_turn_caps(user_id).micros, None
     if found or cap:
-        size = _size_least_call(model, tokens(), conversation)
+        is_searched = bool(conversation and searches and searches(conversation))
+        size = _size_least_call(model, tokens(), is_searched=is_searched)
         turn = _check_turn(size, cap)
         settled, refusing = _settle_own_holds(size, found, windows, statuses, conversation)
     notices = _build_notices(found, settled, windows, refusing)
@@ -177,7 +179,11 @@ def _list_closed(found: Iterable[EffectiveBudget], windows: list[BudgetWindow]) 
 
 
 def find_conversation_limits(
-    conversation: Conversation, *, put_away: str = "", tokens: Callable[[], int] | None = None
+    conversation: Conversation,
+    *,
+    searches: Callable[[Conversation], bool],
+    put_away: str = "",
+    tokens: Callable[[], int] | None = None,
 ) -> Limits:
     """Return what the owner of a conversation sees of budgets on its page."""
     measured = tokens or (lambda: count_context_tokens(conversation))
@@ -187,6 +193,7 @@ def find_conversation_limits(
         put_away=put_away,
         tokens=measured,
         conversation=conversation,
+        searches=searches,
     )
 
 
@@ -242,12 +249,10 @@ def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = N
     )  # fmt: skip
 
 
-def _size_least_call(model: str, tokens: int, conversation: Conversation | None) -> CallSize:
+def _size_least_call(model: str, tokens: int, *, is_searched: bool) -> CallSize:
     """Return the size of a call with `tokens` estimated tokens and the shortest answer."""
     prices = load_price_list(model, timezone.now())
-    has_search = conversation is not None and conversation.web_search and conf.web_search
-    searches = LEAST_SEARCHES if has_search and prices.has_search and conf.web_search_uses else 0
-    return size_call(prices, tokens, searches)
+    return size_call(prices, tokens, LEAST_SEARCHES if is_searched else 0)
 
 
 def _settle_own_holds(

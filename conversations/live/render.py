@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast
 
@@ -28,6 +29,7 @@ from conversations.log.settings_version import reading_settings
 from conversations.reductions.model_choice import read_choice_of
 from conversations.templatetags.agentweb import prose
 from conversations.toolbox.egress import read_egress_rule
+from conversations.toolbox.toolset import offers_search
 from conversations.transcript import paging, queue, transcript
 from conversations.transcript.meter import read_meter
 from conversations.transcript.shapes import Bookmark, Live, Round, Turn
@@ -160,12 +162,16 @@ def _read_figures(
     has_next: bool = False,
 ) -> Context:
     """Read the meter, and the budget notices, which depend on the size of the context."""
-    away = preferences.put_away
+    find = partial(
+        find_conversation_limits,
+        conversation,
+        searches=offers_search,
+        put_away=preferences.put_away,
+    )
     if not has_meter:
-        return {"limits": find_conversation_limits(conversation, put_away=away)}
+        return {"limits": find()}
     meter = read_meter(conversation, has_next=has_next)
-    limits = find_conversation_limits(conversation, tokens=lambda: meter.sent_tokens, put_away=away)
-    return {"meter": meter, "limits": limits}
+    return {"meter": meter, "limits": find(tokens=lambda: meter.sent_tokens)}
 
 
 def render_own(event: Event) -> str:

@@ -84,6 +84,13 @@ def build_toolset(conversation: Conversation, known: Supply | None = None) -> To
     return Toolset(tools, tuple(served), refused)
 
 
+def offers_search(conversation: Conversation) -> bool:
+    """Return whether the conversation's calls offer web search, as `list_tool_statuses` decides."""
+    if not any(list_search_tools(conversation)) or read_access(conversation).denial(NAME):
+        return False
+    return not (excludes_private(conversation) and has_read_privately(conversation))
+
+
 def _separate_search_and_private(
     conversation: Conversation, found: list[ToolStatus]
 ) -> list[ToolStatus]:

@@ -32,6 +32,7 @@ from conversations.reductions.reduction_page import read_reduction as reduction_
 from conversations.runtime import dispatch
 from conversations.toolbox.egress import read_egress_rule
 from conversations.toolbox.tool_list import list_usable_tools
+from conversations.toolbox.toolset import offers_search
 from conversations.transcript import meter as meters
 from conversations.transcript import paging, queue, transcript
 from conversations.transcript.originals import list_original_images, read_original
@@ -109,7 +110,10 @@ def _build_page(
         "queue": queue.read_queue(conversation),
         "meter": meter,
         "limits": find_conversation_limits(
-            conversation, tokens=lambda: meter.sent_tokens, put_away=away
+            conversation,
+            searches=offers_search,
+            tokens=lambda: meter.sent_tokens,
+            put_away=away,
         ),
     }
 
@@ -174,7 +178,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     form = PromptForm(request.POST)
     if not form.is_valid():
         return refuse_post(request, conversation, describe_error(form))
-    stop = find_conversation_limits(conversation).stop
+    stop = find_conversation_limits(conversation, searches=offers_search).stop
     if stop is not None and not was_sent(conversation.owner, form.cleaned_data["client_id"]):
         return refuse_post(
             request, conversation, explain_not_sent(stop.rule.period, stop.rule.model_name), 409

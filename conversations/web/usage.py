@@ -38,6 +38,7 @@ from conversations.library.access import (
     load_owned_conversation,
 )
 from conversations.live.publish import publish_spending
+from conversations.toolbox.toolset import offers_search
 from conversations.web.page_shell import build_page_context
 from conversations.web.responses import require_user
 from conversations.web.streamed_downloads import stream_rows
@@ -133,7 +134,8 @@ def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
         conversation = load_owned_conversation(user, UUID(name))
     except ValueError as error:
         raise Http404("no such conversation") from error
-    return conversation, find_conversation_limits(conversation, put_away=away.put_away)
+    found = find_conversation_limits(conversation, searches=offers_search, put_away=away.put_away)
+    return conversation, found
 
 
 def _render_limits(

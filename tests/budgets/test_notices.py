@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from conversations.budgets.crossings import record_crossings
 from conversations.budgets.grants import grant_more
 from conversations.budgets.notices import (
     Limits,
+    Notice,
     TurnStop,
     dismiss_notice,
     find_conversation_limits,
@@ -30,9 +32,19 @@ from conversations.budgets.search_rounds import LEAST_SEARCHES
 from conversations.budgets.units import UNITS
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.log.leases import Lease
-from conversations.models import Budget, BudgetWindow, Crossing, ModelPrice, User
+from conversations.models import (
+    Budget,
+    BudgetWindow,
+    Conversation,
+    Crossing,
+    ModelPrice,
+    ToolRule,
+    ToolSwitch,
+    User,
+)
 from conversations.models.periods import compute_bounds
-from conversations.toolbox.web_search import build_definition
+from conversations.toolbox.toolset import build_toolset, offers_search
+from conversations.toolbox.web_search import NAME, build_definition
 from conversations.transcript.meter import read_meter
 from conversations.turns import calls
 from tests.support import people_and_turns, stored_turns
@@ -47,6 +59,11 @@ def limits_of(user: User) -> Limits:
     return find_limits(
         user.pk, stored_turns.MODEL, put_away=read_preferences(user.preferences).put_away
     )
+
+
+def stop_of(conversation: Conversation, tokens: Callable[[], int] | None = None) -> Notice | None:
+    """Return what stops the next message of a conversation on its page."""
+    return find_conversation_limits(conversation, searches=offers_search, tokens=tokens).stop
 
 
 def least(tokens: int = 0) -> int:
@@ -123,8 +140,8 @@ def test_a_long_conversation_is_stopped_before_a_short_one() -> None:
     conversation = people_and_turns.conversation_of(lease)
     tokens = read_meter(conversation).tokens
     spend(budget, DOLLAR - least(tokens))
-    assert find_conversation_limits(conversation).stop is None
-    assert find_conversation_limits(conversation, tokens=lambda: tokens + 1_000).stop is not None
+    assert stop_of(conversation) is None
+    assert stop_of(conversation, tokens=lambda: tokens + 1_000) is not None
     assert limits_of(user).stop is None
 
 
@@ -265,8 +282,32 @@ def test_a_page_stops_exactly_where_admission_refuses(
     # What another conversation of theirs holds counts, too.
     spend(budget, limit - least + short - 7)
     BudgetWindow.objects.filter(budget=budget).update(held=7)
-    offers = find_conversation_limits(conversation, tokens=lambda: tokens).stop is None
+    offers = stop_of(conversation, tokens=lambda: tokens) is None
     assert offers == (not short) == is_admitted(lease, tokens, searches)
+
+
+@pytest.mark.parametrize("why", ["", "site", "rule", "chat", "egress", "uses"])
+def test_a_search_that_is_not_offered_is_not_counted(why: str, settings: Any) -> None:
+    user = people_and_turns.person()
+    lease = people_and_turns.started_turn(user)
+    conversation = people_and_turns.conversation_of(lease)
+    conversation.web_search = "alone"
+    match why:
+        case "site":
+            settings.AGENTWEB_DISABLED_TOOLS = (NAME,)
+        case "rule":
+            ToolRule.objects.create(tool=NAME, is_allowed=False)
+        case "chat":
+            ToolSwitch.objects.create(conversation=conversation, tool=NAME)
+        case "egress":
+            conversation.asks_before_egress = True
+        case "uses":
+            settings.AGENTWEB_WEB_SEARCH_USES = 0
+    spend(people_and_turns.limited(user, DOLLAR), DOLLAR - least())
+    served = [each["name"] for each in build_toolset(conversation).server_tools]
+    assert served == ([] if why else [NAME])
+    assert (stop_of(conversation, tokens=lambda: 0) is None) == bool(why)
+    assert is_admitted(lease, 0, len(served)) == bool(why)
 
 
 def test_the_next_turn_is_refused_by_page_and_admission_alike() -> None:
@@ -292,7 +333,7 @@ def test_what_a_conversation_holds_itself_does_not_stop_its_next_message() -> No
     people_and_turns.limited(user, worst + least() - 1)
     assert is_admitted(lease, 0)
     conversation = people_and_turns.conversation_of(lease)
-    assert find_conversation_limits(conversation, tokens=lambda: 0).stop is None
+    assert stop_of(conversation, tokens=lambda: 0) is None
     stop = limits_of(user).stop
     assert stop is not None
     assert not stop.is_spent

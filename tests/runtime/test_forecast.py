@@ -16,6 +16,7 @@ from conversations.models import ApiResult, Conversation, Draft, ModelPrice, Tur
 from conversations.reductions.conversation_settings import change_model
 from conversations.reductions.in_full import choose_in_full
 from conversations.runtime.supervisor import Supervisor
+from conversations.toolbox.toolset import offers_search
 from conversations.transcript.meter import read_meter
 from conversations.transcript.next_message import NextMessage
 from conversations.turns import turns
@@ -56,7 +57,9 @@ def limits(turn: Turn) -> Limits:
     """Return what the page shows of budgets."""
     conversation = Conversation.objects.get(pk=turn.conversation_id)
     meter = read_meter(conversation, has_next=True)
-    return find_conversation_limits(conversation, tokens=lambda: meter.sent_tokens)
+    return find_conversation_limits(
+        conversation, searches=offers_search, tokens=lambda: meter.sent_tokens
+    )
 
 
 def done(turn: Turn) -> str:

@@ -15,7 +15,7 @@ from conversations.models import (
 )
 from conversations.reductions.conversation_settings import read_job_facts
 from conversations.toolbox.tool_access import choose_web_search
-from conversations.toolbox.toolset import build_toolset
+from conversations.toolbox.toolset import build_toolset, offers_search
 from conversations.toolbox.web_search import build_definition
 from tests.support import stored_turns
 from tests.support.stored_turns import Played
@@ -67,6 +67,7 @@ def test_alone_it_is_not_offered_where_something_private_was_read(played: Played
     conversation = chosen(played, WebSearch.ALONE)
     found = build_toolset(conversation)
     assert found.server_tools == ()
+    assert not offers_search(conversation)
     assert "something private was read here" in found.refused["web_search"]
     assert private(conversation) == before
 
@@ -74,7 +75,9 @@ def test_alone_it_is_not_offered_where_something_private_was_read(played: Played
 def test_what_was_read_on_another_branch_speaks_against_nothing(played: Played) -> None:
     read_privately(played)
     Conversation.objects.filter(pk=played.conversation.pk).update(leaf=0, tip=0)
-    assert build_toolset(chosen(played, WebSearch.ALONE)).server_tools
+    conversation = chosen(played, WebSearch.ALONE)
+    assert build_toolset(conversation).server_tools
+    assert offers_search(conversation)
 
 
 def test_beside_private_data_it_is_offered_with_everything(played: Played) -> None:
