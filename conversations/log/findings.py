@@ -62,12 +62,31 @@ def read_leniently(read: Callable[[], T]) -> T:
 
     SQLite alone keeps such texts. Nothing read so is sent to a model or written back.
     """
+    return _read_decoding(read, partial(str, encoding="utf-8", errors="replace"))
+
+
+def read_decodable(read: Callable[[], T]) -> T:
+    """Return what is read, for the model: a text that cannot be decoded is empty.
+
+    So it is not content that can be sent, and a repair leaves it out.
+    """
+    return _read_decoding(read, _decode)
+
+
+def _decode(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _read_decoding(read: Callable[[], T], decode: Callable[[bytes], str]) -> T:
     try:
         return read()
     except OperationalError as error:
         reraise_outage(error)
     own = connection.connection
-    own.text_factory = partial(str, encoding="utf-8", errors="replace")
+    own.text_factory = decode
     try:
         return read()
     finally:

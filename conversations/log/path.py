@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import cast
+from functools import partial, reduce
+from typing import Any, cast
 
 from django.db import connection
 from django.db.models import Q
@@ -19,7 +19,7 @@ from conversations.context.view import attachment_refs, edits
 from conversations.context.view.view import Kind, Message, View
 from conversations.log.attachment_texts import read_attachment_texts
 from conversations.log.contents import read_contents
-from conversations.log.findings import DAMAGE, split_chunks
+from conversations.log.findings import DAMAGE, read_decodable, split_chunks
 from conversations.models import Conversation, Transformation
 from conversations.models import Message as MessageRow
 
@@ -59,9 +59,7 @@ def read_entries_after(conversation: Conversation, seq: int) -> Entries:
 
 def read_entries_from(conversation: Conversation, seq: int) -> tuple[str, Entries]:
     """Return the value of the chain at a message, "" if it is none, and the entries after it."""
-    with connection.cursor() as cursor:
-        cursor.execute(_MESSAGES_FROM, [conversation.pk, seq])
-        rows = cursor.fetchall()
+    rows = read_decodable(partial(_read_messages_from, conversation.pk, seq))
     chain = rows[0][-1] if rows and rows[0][0] == seq else ""
     found: Entries = {
         number: (parent, Message(number, kind, content, estimate))
@@ -70,6 +68,12 @@ def read_entries_from(conversation: Conversation, seq: int) -> tuple[str, Entrie
     }
     found |= _read_changes(conversation, Q(seq__gt=seq))
     return chain, _expand_files(conversation, found)
+
+
+def _read_messages_from(conversation_id: int, seq: int) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_MESSAGES_FROM, [conversation_id, seq])
+        return cursor.fetchall()
 
 
 def read_messages(conversation: Conversation, numbers: Sequence[int]) -> dict[int, Message]:
@@ -86,7 +90,7 @@ def _read_messages(conversation: Conversation, where: Q) -> Entries:
     rows = messages.values_list("seq", "parent", "kind", "content", "estimate")
     return {
         seq: (parent, Message(seq, cast("Kind", kind), content, estimate))
-        for seq, parent, kind, content, estimate in rows
+        for seq, parent, kind, content, estimate in read_decodable(lambda: list(rows))
     }
 
 
@@ -99,8 +103,11 @@ def _read_changes(conversation: Conversation, where: Q) -> Entries:
     if not read_contents(conversation).changes:
         return found
     changes = Transformation.objects.filter(where, conversation=conversation).order_by("seq")
-    for seq, parent, kind, outcome, edited, reason, actor, tokens in changes.values_list(
+    rows = changes.values_list(
         "seq", "parent", "kind", "outcome", "edits", "reason", "actor_id", "tokens_before"
+    )
+    for seq, parent, kind, outcome, edited, reason, actor, tokens in read_decodable(
+        lambda: list(rows)
     ):
         made = Change(seq, cast("TransformationKind", kind), outcome, edited, reason, actor, tokens)
         found[seq] = (parent, made)

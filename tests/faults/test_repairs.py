@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 
 from conversations.audit.verify import Tally, verify_everything
 from conversations.db import run_db
@@ -115,6 +116,26 @@ BREAKS: list[Break] = [
     put_unknown_part, garble_first_prompt, lose_prompt, turn_prompt_into_answer,
     put_image_into_error, put_lonely_search,
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["prompt", "answer", "results"])
+@pytest.mark.only_database("sqlite", "PostgreSQL stores no text that is not UTF-8")
+async def test_a_message_that_is_not_utf_8_is_left_out_and_the_chat_goes_on(
+    app: App, kind: str
+) -> None:
+    def spoil(conversation: Conversation) -> None:
+        row = list_messages(conversation, kind)[0]
+        with unguarded(), connection.cursor() as cursor:
+            text = "CAST(CAST(substr(content, 1, 30) AS BLOB) || X'C3FF' AS TEXT)"
+            cursor.execute(
+                f"UPDATE conversations_message SET content = {text} WHERE id = %s", [row.pk]
+            )
+
+    async with app.chat() as chat:
+        await talk(chat)
+        await run_db(spoil, chat.conversation)
+        await check_going_on(chat, repairs=1)
+        await check_pages(chat)
 
 
 @pytest.mark.parametrize("break_it", with_slice(BREAKS), ids=lambda one: one.__name__)
