@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Any, get_type_hints
 
 from django.conf import settings
@@ -22,6 +23,8 @@ from conversations.context.errors import ContextError
 from conversations.context.policy.policy import PRESETS
 from conversations.models.periods import ZoneUnknown, load_zone
 from conversations.reductions.policy import policy_of, read_model_numbers
+from conversations.toolbox.web_search import NAME as SEARCH
+from tools.framework.registry import TOOLS
 
 #: Tokens of a model's window below which there is a warning.
 SMALL_WINDOW = 32_000
@@ -117,6 +120,23 @@ def check_offered_policies(**_: Any) -> list[CheckMessage]:
         )
         for name in unknown
     ]
+
+
+@register(Tags.compatibility)
+def check_disabled_tools(**_: Any) -> list[CheckMessage]:
+    """Warn of a name in AGENTWEB_DISABLED_TOOLS that switches nothing off.
+
+    The names of tools of MCP servers are in the database, and a server may have them later.
+    """
+    known = (*TOOLS, SEARCH)
+    found: list[CheckMessage] = []
+    for name in conf.disabled_tools:
+        if name not in known and not re.fullmatch("mcp__.+__.+", name):
+            meant = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {meant[0]}?" if meant else f"Use {', '.join(sorted(known))}."
+            text = f"AGENTWEB_DISABLED_TOOLS names {name}, which is no tool: nothing is off by it."
+            found.append(checks.Warning(text, hint=hint, id="agentweb.W003"))
+    return found
 
 
 @register(Tags.security)

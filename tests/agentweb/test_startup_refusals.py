@@ -159,6 +159,14 @@ def test_a_misspelt_setting_is_warned_of(
     assert "hunter2" not in str(found("W019"))
 
 
+def test_a_tool_switched_off_by_a_name_that_no_tool_has_is_warned_of(settings: Any) -> None:
+    settings.AGENTWEB_DISABLED_TOOLS = ("fetch_url", "web_search", "mcp__wiki__search")
+    assert found("W003") == []
+    settings.AGENTWEB_DISABLED_TOOLS = ("fetch_url", "fetch_urls", "mcp_wiki", "teleport")
+    assert_refused_with("W003", "fetch_urls, which is no tool", "mean fetch_url?", "teleport")
+    assert len(found("W003")) == 3
+
+
 @pytest.mark.parametrize(
     ("path", "kind"),
     [("/home/x", "ext4"), ("/srv/shared", "nfs4"), ("/srv/shared/a/b", "nfs4"),
