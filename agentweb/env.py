@@ -156,8 +156,17 @@ def _postgresql(parts: SplitResult, name: str, pool: int, *, prepares: bool) -> 
 def redis(name: str) -> str:
     """Read the address of Redis (`conversations/operations/redis_address.py`); "" for none."""
     value = text(name).strip()
-    if not value or redis_address.is_address(value):
+    if not value:
         return value
+    if redis_address.is_address(value):
+        wrong = redis_address.find_wrong_option(value)
+        if not wrong:
+            return value
+        known = ", ".join(redis_address.OPTIONS[urlsplit(value).scheme])
+        raise ImproperlyConfigured(
+            f"{name}: {wrong} is no option of such an address, or not with this value; there are"
+            f" {known}"
+        )
     raise ImproperlyConfigured(
         f"{name}: use redis://host:6379/0 (rediss:// for TLS), or for sentinels"
         f" {redis_address.SENTINEL}://host:26379,host:26379/name/0"

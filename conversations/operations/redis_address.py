@@ -5,6 +5,9 @@
 
 User and password are the server's; sentinels seldom have one, and then it is named. redis-py,
 channels_redis and Celery each take sentinels in a form of their own.
+
+A server's options follow a question mark, by redis-py's names (`?health_check_interval=30`). Celery
+takes those of TLS alone there: the others become options of its transport.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -20,6 +23,26 @@ if TYPE_CHECKING:
 SENTINEL = "redis+sentinel"
 SENTINEL_PORT = 26_379
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
+_NUMBER, _FLAG, _TEXT = r"[0-9]{1,6}", r"[Tt]rue|[Ff]alse", r".+"
+_TLS = {
+    "ssl_cert_reqs": "required|optional|none", "ssl_check_hostname": _FLAG, "ssl_ca_certs": _TEXT,
+    "ssl_ca_path": _TEXT, "ssl_certfile": _TEXT, "ssl_keyfile": _TEXT, "ssl_password": _TEXT,
+    "ssl_ciphers": _TEXT,
+}  # fmt: skip
+#: Options of a server that Celery's transport takes, too.
+_TRANSPORT = {
+    "health_check_interval": _NUMBER, "socket_timeout": _NUMBER, "socket_connect_timeout": _NUMBER,
+    "retry_on_timeout": _FLAG, "client_name": _TEXT, "socket_keepalive": _FLAG,
+}  # fmt: skip
+_PLAIN = _TRANSPORT | {"protocol": "2|3", "max_connections": _NUMBER}
+_LOCAL = {name: _PLAIN[name] for name in _PLAIN if name != "socket_keepalive"}
+#: The options of each scheme, and the pattern of their values.
+OPTIONS = {
+    "redis": _PLAIN,
+    "rediss": _PLAIN | _TLS,
+    "unix": _LOCAL | {"db": _NUMBER, "username": _TEXT, "password": _TEXT},
+    SENTINEL: {"sentinel_password": _TEXT},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +67,16 @@ def is_address(url: str) -> bool:
     except ValueError:
         return False
     return bool(is_sound) or url.startswith("unix:///")
+
+
+def find_wrong_option(url: str) -> str:
+    """Return the name of an option that an address cannot have, or not with its value; "": none."""
+    parts = urlsplit(url)
+    known = OPTIONS[parts.scheme]
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in known or not re.fullmatch(known[name], value):
+            return name
+    return ""
 
 
 def find_number(url: str) -> str:
@@ -112,15 +145,30 @@ def make_channel_host(url: str, seconds: float) -> dict[str, Any]:
 
 def make_broker(url: str) -> tuple[str, dict[str, Any]]:
     """Return the broker's URL and transport options of Celery for an address."""
-    limits = {"socket_timeout": 5, "socket_connect_timeout": 2}
+    limits: dict[str, Any] = {"socket_timeout": 5, "socket_connect_timeout": 2}
     parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return url.replace("unix:", "redis+socket:", 1).replace("db=", "virtual_host=", 1), limits
-    if parts.scheme == "rediss" and "ssl_" not in parts.query:
-        # Else Celery would take any certificate, unlike redis-py.
-        return f"{url}{'&' if parts.query else '?'}ssl_cert_reqs=required", limits
     if parts.scheme != SENTINEL:
-        return url, limits
+        named = dict(parse_qsl(parts.query))
+        limits |= {name: _read_option(named[name]) for name in _TRANSPORT if name in named}
+        own = {name: value for name, value in named.items() if name not in _PLAIN}
+        address, _, _ = url.partition("?")
+        if parts.scheme == "unix":
+            address = address.replace("unix:", "redis+socket:", 1)
+            own = {"virtual_host" if name == "db" else name: own[name] for name in own}
+        if parts.scheme == "rediss" and not own:
+            # Else Celery would take any certificate, unlike redis-py.
+            own = {"ssl_cert_reqs": "required"}
+        return f"{address}?{urlencode(own)}" if own else address, limits
+    return _make_sentinel_broker(url, limits)
+
+
+def _read_option(value: str) -> int | bool | str:
+    if value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    return int(value) if value.isdecimal() else value
+
+
+def _make_sentinel_broker(url: str, limits: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     one = parse_sentinels(url)
     user, password = (quote(one.login.get(key, ""), "") for key in ("username", "password"))
     login = f"{user}:{password}@" if one.login else ""

@@ -311,7 +311,29 @@ def test_a_broker_with_tls_is_known_by_its_certificate() -> None:
     link = broker("rediss://cache.example/0?ssl_ca_certs=/etc/ca.pem")
     assert link.ssl == {"ssl_ca_certs": "/etc/ca.pem"}
     address, _ = make_broker("rediss://cache.example/0?protocol=3")
-    assert address == "rediss://cache.example/0?protocol=3&ssl_cert_reqs=required"
+    assert address == "rediss://cache.example/0?ssl_cert_reqs=required"
+
+
+OPTIONS = "health_check_interval=7&client_name=chats&protocol=3"
+
+
+@pytest.mark.parametrize("place", ["port", "socket"])
+def test_options_of_the_address_reach_the_broker_too(place: str) -> None:
+    server = servers.start_redis("--unixsocket", "redis.sock", "--unixsocketperm", "777")
+    socket = f"unix://{server.folder}/redis.sock?db=0"
+    address = (
+        f"{server.url}?{OPTIONS}&socket_keepalive=true"
+        if place == "port"
+        else f"{socket}&{OPTIONS}"
+    )
+    with broker(address) as link, connect_redis(address, 5) as redis:
+        link.SimpleQueue("tried").put("task")
+        assert redis.llen("tried") == 1
+        own = link.default_channel.client.connection_pool.connection_kwargs
+        assert (own["health_check_interval"], own["client_name"]) == (7, "chats")
+        named = [one["name"] for one in redis.client_list()]
+        assert named == ["chats"] * len(named)
+    server.discard()
 
 
 def test_every_scheduled_task_exists() -> None:
