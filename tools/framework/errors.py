@@ -100,5 +100,5 @@ class BodyRefusedError(ToolError):
 
 
 def is_of_full_disk(error: BaseException | None) -> bool:
-    """Tell whether a write failed because the disk or the quota of its user was full."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    """Tell whether a write failed because the disk, the user's quota or a file was full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import connection
+from django.db import OperationalError, connection
 
 from agentweb import env
 from agentweb.serving.server_process import lock_data_folder
@@ -29,6 +29,8 @@ class Command(BaseCommand):
         "Put a backup back where no server runs, also into a database of the other kind, then"
         " verify the whole record."
     )
+    #: What is said after an error once the database is replaced.
+    after = ""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
@@ -45,8 +47,8 @@ class Command(BaseCommand):
                 self.restore(
                     options["file"], is_forced=options["force"], scratch=options["scratch_database"]
                 )
-            except (BackupError, MoveError, OSError) as error:
-                raise CommandError(str(error)) from error
+            except (BackupError, MoveError, OSError, OperationalError) as error:
+                raise CommandError(f"{str(error).strip()}{self.after}") from error
             self.verify()
 
     def restore(self, path: Path, *, is_forced: bool, scratch: str | None) -> None:
@@ -61,6 +63,7 @@ class Command(BaseCommand):
                 self.put_database(manifest, folder)
             else:
                 self.put_across(manifest, folder, scratch)
+            self.after = "; the restore is not complete: run it again with --force"
             call_command("migrate", interactive=False, verbosity=0)
             self.put_rest(manifest, folder)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 from uuid import UUID
 
@@ -25,9 +27,16 @@ class Command(BaseCommand):
         if (options["conversation"] is None) == (options["user"] is None):
             raise CommandError("give the id of a conversation, or --user", returncode=2)
         write = EXPORT_FORMATS[options["format"]].write
-        for found in self._wanted(options["conversation"], options["user"]):
-            for piece in write(found, with_events=options["events"]):
-                self.stdout.write(piece, ending="")
+        wanted = self._wanted(options["conversation"], options["user"])
+        try:
+            for found in wanted:
+                for piece in write(found, with_events=options["events"]):
+                    self.stdout.write(piece, ending="")
+            self.stdout.flush()
+        except OSError as error:
+            # Else Python would try again to write what is left, and fail, as it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise CommandError(f"the export is not whole: {error.strerror}") from error
 
     def _wanted(self, name: str | None, user_name: str | None) -> list[Conversation]:
         if user_name is not None:

@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from tools.framework.errors import is_of_full_disk
+
 FORMAT = 1
 MANIFEST = "agentweb-backup.json"
 ANCHORS = "anchors.jsonl"
@@ -114,6 +116,8 @@ def unpack_archive(path: Path, folder: Path) -> Manifest:
             names = sorted(_extract_files(tar, folder))
         manifest = _read_manifest((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, tarfile.TarError, EOFError, ValueError, TypeError, KeyError) as error:
+        if is_of_full_disk(error):
+            raise BackupError(f"there is no room to unpack {path} in {folder.parent}") from error
         raise BackupError(f"{path} is no whole backup of agentweb: {error}") from error
     if manifest.format != FORMAT:
         raise BackupError(f"{path} is of format {manifest.format}; this version reads {FORMAT}")

@@ -50,18 +50,13 @@ def copy_database(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str
     """Copy the database and yield the copy, its object names, last anchor and migrations."""
     if connection.vendor == "sqlite":
         copy = folder / "database.sqlite3"
-        connection.ensure_connection()
-        with closing(sqlite3.connect(copy)) as target:
-            connection.connection.backup(target)
-        with closing(sqlite3.connect(copy)) as source:
-            source.execute("PRAGMA journal_mode = DELETE")
-            source.execute("PRAGMA secure_delete = ON")
-            tables = {name for (name,) in source.execute("SELECT name FROM sqlite_master")}
-            for table in tables.intersection(_SESSIONS):
-                source.execute(f"DELETE FROM {table}")  # noqa: S608 - our own tables
-            source.commit()
-            rows = [source.execute(sql).fetchall() for sql in (_OBJECTS, _MARK, _APPLIED)]
-        yield copy, *_read_facts(rows)
+        try:
+            facts = _copy_sqlite(copy)
+        except sqlite3.Error as error:
+            raise BackupError(
+                f"the database cannot be copied into {folder.parent}: {error}"
+            ) from error
+        yield copy, *facts
         return
     copy = folder / "database.pgdump"
     with transaction.atomic(), connection.cursor() as cursor:
@@ -80,6 +75,21 @@ def copy_database(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str
     yield copy, *_read_facts(found)
 
 
+def _copy_sqlite(copy: Path) -> tuple[list[str], int, dict[str, str]]:
+    connection.ensure_connection()
+    with closing(sqlite3.connect(copy)) as target:
+        connection.connection.backup(target)
+    with closing(sqlite3.connect(copy)) as source:
+        source.execute("PRAGMA journal_mode = DELETE")
+        source.execute("PRAGMA secure_delete = ON")
+        tables = {name for (name,) in source.execute("SELECT name FROM sqlite_master")}
+        for table in tables.intersection(_SESSIONS):
+            source.execute(f"DELETE FROM {table}")  # noqa: S608 - our own tables
+        source.commit()
+        rows = [source.execute(sql).fetchall() for sql in (_OBJECTS, _MARK, _APPLIED)]
+    return _read_facts(rows)
+
+
 def _read_facts(rows: list[list[tuple[object, ...]]]) -> tuple[list[str], int, dict[str, str]]:
     objects, marks, applied = rows
     number = int(str(marks[0][0])) if marks else 0
@@ -92,15 +102,27 @@ def restore_sqlite(copy: Path) -> Path | None:
     _demand_intact(copy)
     connection.close()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    copy = _bring_beside(copy, target)
     before = _move_aside(target)
     for rest in ("-wal", "-shm"):
         if before is not None and target.with_name(target.name + rest).exists():
             # The write-ahead log of a damaged database may have recoverable data.
             target.with_name(target.name + rest).replace(before.with_name(before.name + rest))
         target.with_name(target.name + rest).unlink(missing_ok=True)
-    shutil.move(copy, target)
-    target.chmod(0o600)
+    copy.replace(target)
     return before
+
+
+def _bring_beside(copy: Path, target: Path) -> Path:
+    """Move the copy into the database's folder, which may be on another disk, before it is used."""
+    beside = target.with_name(f".{target.name}.restored")
+    try:
+        shutil.move(copy, beside)
+        beside.chmod(0o600)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise BackupError(f"the database cannot be put into {target.parent}: {error}") from error
+    return beside
 
 
 def _move_aside(target: Path) -> Path | None:
@@ -224,4 +246,5 @@ def _run_postgres(program: str, *options: str) -> None:
         [path, *options], check=False, env=environment, capture_output=True, text=True
     )
     if done.returncode:
-        raise BackupError(f"{program} failed: {done.stderr.strip()[-2_000:]}")
+        said = done.stderr.strip()[-2_000:] or f"it ended with code {done.returncode}"
+        raise BackupError(f"{program} failed: {said}")

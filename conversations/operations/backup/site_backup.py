@@ -20,7 +20,7 @@ from conversations.models import AnchorMark, FileState, User, WorkspaceFile
 from conversations.operations.backup import archive, databases
 from conversations.operations.backup.archive import BackupError, Manifest
 from conversations.operations.move.half_moved import NOTES
-from tools.framework.errors import ToolError
+from tools.framework.errors import ToolError, is_of_full_disk
 
 logger = logging.getLogger("agentweb.audit")
 
@@ -39,6 +39,16 @@ def make_backup(*, path: Path) -> BackupResult:
     """Write an archive of the database, the workspaces' files and the anchors of one moment."""
     if path.exists():
         raise BackupError(f"{path} is there already; a backup replaces nothing")
+    try:
+        return _write_backup(path)
+    except OSError as error:
+        if not is_of_full_disk(error):
+            raise
+        text = f"there is no room for the backup in {path.parent}: {error.strerror}"
+        raise BackupError(f"{text}; nothing of it is left there") from error
+
+
+def _write_backup(path: Path) -> BackupResult:
     files, missing = 0, list[str]()
     with (
         tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as folder,
