@@ -62,8 +62,8 @@ def make_invitation(
 
 
 @transact
-def withdraw_invitation(*, invitation: Invitation, actor: User) -> bool:
-    """Withdraw an invitation; False where it has ended already."""
+def withdraw_invitation(*, invitation: Invitation, actor: User | None) -> bool:
+    """Withdraw an invitation; False where it has ended already. No actor: a command's operator."""
     now = timezone.now()
     if not _open_rows(now).filter(pk=invitation.pk).update(withdrawn_at=now):
         return False

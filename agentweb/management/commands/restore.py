@@ -17,6 +17,7 @@ from agentweb.serving.server_process import lock_data_folder
 from conversations.audit.verify import Tally, verify_everything
 from conversations.operations.backup import databases, site_backup
 from conversations.operations.backup.archive import BackupError, Manifest
+from conversations.operations.backup.old_access import end_old_access, list_old_access
 from conversations.operations.backup.other_database import restore_across
 from conversations.operations.db_role import connect_as_owner
 from conversations.operations.move.frozen_source import MoveError
@@ -40,6 +41,11 @@ class Command(BaseCommand):
             metavar="URL",
             help="an empty PostgreSQL database, to unpack a backup of PostgreSQL for SQLite in",
         )
+        parser.add_argument(
+            "--end-access",
+            action="store_true",
+            help="revoke the API tokens and withdraw the open invitations that are in the backup",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         with lock_data_folder():
@@ -47,6 +53,7 @@ class Command(BaseCommand):
                 self.restore(
                     options["file"], is_forced=options["force"], scratch=options["scratch_database"]
                 )
+                self.tell_access(ends=options["end_access"])
             except (BackupError, MoveError, OSError, OperationalError) as error:
                 raise CommandError(f"{str(error).strip()}{self.after}") from error
             self.verify()
@@ -88,6 +95,21 @@ class Command(BaseCommand):
         files = site_backup.restore_workspace_files(folder=folder)
         anchors = site_backup.restore_anchors(manifest=manifest, folder=folder)
         self.stdout.write(f"The site of {manifest.made_at} is back: {files} files; {anchors}.")
+
+    def tell_access(self, *, ends: bool) -> None:
+        """End what the backup brings back of access, or tell what that is."""
+        if ends:
+            revoked, withdrawn = end_old_access()
+            self.stdout.write(f"Revoked API tokens: {revoked}; withdrawn invitations: {withdrawn}.")
+            return
+        tokens, invitations = list_old_access()
+        if tokens or invitations:
+            self.stdout.write(
+                f"What was ended since the backup works again: of {len(tokens)} API tokens and"
+                f" {len(invitations)} invitations, those that should not must be ended anew, in the"
+                " admin, or all of them by a restore with --end-access. Accounts, passwords and"
+                " second factors are those of the backup, too."
+            )
 
     def verify(self) -> None:
         tally = Tally()

@@ -1,0 +1,29 @@
+"""Access that a restored backup brings back: tokens and invitations that were ended since it.
+
+Which of them were ended is not in the backup, so an operator decides for all of them. Sessions are
+never in a backup (`archive.py`).
+"""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from conversations.accounts.api_tokens import revoke_token
+from conversations.invitations.invitations import withdraw_invitation
+from conversations.models import ApiToken, Invitation
+
+
+def list_old_access() -> tuple[list[ApiToken], list[Invitation]]:
+    """Return the API tokens and the invitations that work by what the database says."""
+    works = {"expires_at__gt": timezone.now()}
+    tokens = ApiToken.objects.filter(revoked_at=None, owner__is_active=True, **works)
+    invitations = Invitation.objects.filter(used_at=None, withdrawn_at=None, **works)
+    return list(tokens), list(invitations)
+
+
+def end_old_access() -> tuple[int, int]:
+    """Revoke the tokens and withdraw the invitations, on record; return how many of each."""
+    tokens, invitations = list_old_access()
+    revoked = sum(revoke_token(token=one, peer="") for one in tokens)
+    withdrawn = sum(withdraw_invitation(invitation=one, actor=None) for one in invitations)
+    return revoked, withdrawn

@@ -1,0 +1,49 @@
+"""Access that was ended since a backup was made, and that its restore brings back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.operations.test_backup import Site
+from tests.support.environment import DATABASE
+
+GIVEN = """
+from conversations.accounts.api_tokens import make_token
+from conversations.invitations.invitations import make_invitation
+from conversations.models import ApiToken, User
+ada = User.objects.create_user("ada")
+for name in ("report", "till"):
+    make_token(owner=ada, name=name, scopes=(), days=9, peer="")
+make_invitation(made_by=ada)
+"""
+ENDED = """
+from conversations.accounts.api_tokens import revoke_token
+from conversations.invitations.invitations import withdraw_invitation
+from conversations.models import AccountEvent, ApiToken, Invitation
+for token in ApiToken.objects.all(): revoke_token(token=token, peer="")
+for one in Invitation.objects.all(): withdraw_invitation(invitation=one, actor=one.made_by)
+"""
+OPEN = """
+from conversations.models import ApiToken, Invitation
+for rows in ApiToken.objects.filter(revoked_at=None), Invitation.objects.filter(withdrawn_at=None):
+    print(rows.count())
+"""
+
+
+def test_what_was_ended_since_the_backup_is_told_of_or_ended_anew(
+    tmp_path: Path, request: Any
+) -> None:
+    server = request.getfixturevalue("postgres") if DATABASE == "postgres" else None
+    site, path = Site(tmp_path / "site", server, is_new=False), tmp_path / "backup.tar"
+    site.execute(GIVEN)
+    site.manage("backup", str(path))
+    site.execute(ENDED)
+    assert site.execute(OPEN).split() == ["0", "0"]
+    said = site.manage("restore", str(path), "--force")
+    assert "of 2 API tokens and 1 invitations" in said
+    assert site.execute(OPEN).split() == ["2", "1"]
+    said = site.manage("restore", str(path), "--force", "--end-access")
+    assert "Revoked API tokens: 2; withdrawn invitations: 1." in said
+    assert "chain intact" in said
+    assert site.execute(OPEN).split() == ["0", "0"]
