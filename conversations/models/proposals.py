@@ -28,7 +28,7 @@ class Proposal(models.Model):
     text = models.TextField(blank=True)
     reason = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
-    #: When a process claimed it, then when the model was last called; before, as `created_at`.
+    #: When a process claimed it, then when that last renewed its claim; before, as `created_at`.
     asked_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

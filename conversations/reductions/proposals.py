@@ -27,7 +27,7 @@ from conversations.context.view.edits import build_unapplied
 from conversations.db import transact
 from conversations.log.append import append_change
 from conversations.log.chain import lock_conversation
-from conversations.log.leases import Lease
+from conversations.log.leases import Lease, read_lease_duration
 from conversations.log.texts import make_storable
 from conversations.models import Conversation, Proposal, Transformation
 from conversations.reductions.manual_changes import build_rewording
@@ -106,6 +106,12 @@ def claim_proposal(*, proposal_id: int) -> bool:
     """Claim a request for this process; False if another has, or nobody waits for it any more."""
     rows = Proposal.objects.filter(_UNCLAIMED, pk=proposal_id)
     return rows.update(asked_at=timezone.now()) > 0
+
+
+def renew_claim(*, proposal_id: int) -> None:
+    """Say that the process which claimed the request is alive, until the answer is stored."""
+    rows = Proposal.objects.filter(pk=proposal_id, text="", reason="")
+    rows.update(asked_at=timezone.now())
 
 
 def read_request(*, proposal_id: int) -> SummaryRequest | None:
@@ -204,16 +210,20 @@ def expire_proposals(*, everything: bool = False, now: datetime | None = None) -
     """Mark requests of dead processes as failed; with `everything`, all open ones."""
     rows = Proposal.objects.filter(text="", reason="")
     if not everything:
-        rows = rows.filter(asked_at__lt=(now or timezone.now()) - _time_limit())
+        rows = rows.filter(_is_late(now or timezone.now()))
     return rows.update(reason=_EXPIRED)
 
 
-def _time_limit() -> timedelta:
-    return timedelta(seconds=conf.attempt_seconds) + GRACE
+def _is_late(now: datetime) -> Q:
+    """A claim is renewed like the lease of a turn; what nobody claimed waits for a wake-up."""
+    is_unclaimed, patience = Q(asked_at=F("created_at")), timedelta(seconds=conf.attempt_seconds)
+    is_dead = ~is_unclaimed & Q(asked_at__lt=now - read_lease_duration())
+    return is_dead | (is_unclaimed & Q(asked_at__lt=now - patience - GRACE))
 
 
 def _is_expired(proposal: Proposal) -> bool:
-    return proposal.is_asking and proposal.asked_at < timezone.now() - _time_limit()
+    rows = Proposal.objects.filter(_is_late(timezone.now()), pk=proposal.pk)
+    return proposal.is_asking and rows.exists()
 
 
 def _demand_ready(conversation: Conversation) -> Proposal:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
+
+from django.db import InterfaceError, OperationalError
 
 from conversations.agent.call import request_summary
 from conversations.agent.events import TurnClosed
@@ -11,10 +14,11 @@ from conversations.agent.finish import INTERNAL
 from conversations.agent.job import Job
 from conversations.agent.ports import Refused, Sending, Sent
 from conversations.agent.stop import Stopped, Switch
+from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.steps.protocol import SummaryReply
 from conversations.context.steps.summary_versions import read_written
-from conversations.db import run_db
+from conversations.db import run_db, run_db_heartbeat
 from conversations.live.publish import announce
 from conversations.reductions import proposals
 from conversations.reductions.conversation_settings import read_job_facts
@@ -22,6 +26,7 @@ from conversations.reductions.proposals import SummaryRequest
 from conversations.reductions.record_change import ManualChangeError
 from conversations.runtime.job import build_job
 from conversations.runtime.side_calls import SideCallPorts, SideCalls
+from conversations.runtime.turn import RENEWALS
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
@@ -54,6 +59,7 @@ async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> No
     """
     if not await run_db(proposals.claim_proposal, proposal_id=proposal_id):
         return
+    keeper = asyncio.create_task(_keep_claim(proposal_id))
     try:
         request = await run_db(proposals.read_request, proposal_id=proposal_id)
         if request is None:
@@ -76,6 +82,18 @@ async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> No
     except Exception:
         logger.exception("proposal %s failed", proposal_id)
         await run_db(proposals.store_answer, proposal_id=proposal_id, reason=INTERNAL, change=None)
+    finally:
+        keeper.cancel()
+
+
+async def _keep_claim(proposal_id: int) -> None:
+    """Renew the claim, so that the request of a dead process is known within a lease."""
+    while True:
+        await asyncio.sleep(conf.lease_seconds / RENEWALS)
+        try:
+            await run_db_heartbeat(proposals.renew_claim, proposal_id=proposal_id)
+        except (OperationalError, InterfaceError):
+            logger.warning("proposal %s: the claim was not renewed", proposal_id)
 
 
 async def _ask_model(

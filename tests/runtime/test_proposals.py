@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
@@ -23,6 +26,7 @@ from conversations.models import (
     Proposal,
 )
 from conversations.reductions import proposals
+from conversations.reductions.record_change import ManualChangeError
 from tests.support import people_and_turns, stored_turns
 from tests.support.reduced_conversations import digest, now, talk, who
 from tests.support.running_turns import supervising, unrecorded, until
@@ -190,6 +194,34 @@ async def test_what_a_dead_process_asked_is_closed_by_the_next_start(
         assert await run_db(is_over)
     assert (await run_db(ApiResult.objects.latest, "pk")).status == "lost"
     assert await run_db(problems) == []
+
+
+async def test_a_request_follows_the_lease_of_the_process_that_claimed_it(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_LEASE_SECONDS = 1
+    settings.AGENTWEB_SUMMARY_MODEL = await run_db(faulty, "hang_after:0")
+    async with supervising() as supervisor:
+        played, key = await run_db(begin)
+        later = timezone.now() + timedelta(seconds=30)
+        # Nobody has claimed it yet: its wake-up may be late.
+        assert await run_db(partial(proposals.expire_proposals, now=later)) == 0
+        calls = await run_db(ApiCall.objects.count)
+        supervisor.propose(key)
+        await until(lambda: ApiCall.objects.count() > calls)
+        await asyncio.sleep(2)
+        # The model has said nothing for two leases, and the process is alive.
+        assert await run_db(proposals.expire_proposals) == 0
+        (task,) = supervisor._side_calls._running
+        task.cancel()
+        await asyncio.wait([task])
+        with pytest.raises(ManualChangeError, match="wait until it is done"):
+            await run_db(partial(proposals.request_summary, **who(played), target=1))
+        await asyncio.sleep(1.2)
+        assert await run_db(proposals.expire_proposals) == 1
+    assert "The server stopped" in (await run_db(Proposal.objects.get)).reason
+    again, is_new = await run_db(partial(proposals.request_summary, **who(played)))
+    assert (again != key, is_new) == (True, True)
 
 
 async def test_what_came_too_late_or_cannot_be_asked_is_said(emulator: EmulatorServer) -> None:
