@@ -4,7 +4,8 @@
  * extension's own timer cannot be brought forward, so it is set to never fire. A handshake carries the bookmark of
  * the page (where it ends now), and the server sends what follows it, or the whole page if it does not know that
  * history. The first handshake also carries the version of the page: if it is still the newest, nothing is sent.
- * So does the one after a restart, whose server said which version the page shows: then the budgets alone are sent.
+ * So do later ones, which name the version that the last sign of life gave the page: then the budgets alone are sent.
+ * A page that was changed since is newer than that, and so is the server, which then sends what follows the bookmark.
  * Where pages come and no socket opens, a PolledSocket takes its place until one does.
  */
 "use strict";
@@ -19,7 +20,7 @@
   // Milliseconds: longest pause between two attempts, longest handshake, longest silence (the server sends a sign of
   // life every ten seconds), and the duration after which a connection counts as good.
   const [PAUSE, HANDSHAKE, SILENCE, GOOD] = [10_000, 15_000, 30_000, 10_000];
-  const BEAT = "<!-- alive -->";
+  const BEAT = /^<!-- alive(?: (\d+))? -->$/;
   const [LOGGED_OUT, GONE, CROWDED, AWAY] = [4401, 4404, 4429, 1013];
   const TOO_SLOW = [4008, 4408];
 
@@ -34,6 +35,7 @@
   let ended = 0;
   let isAway = false;
   let isPolled = false;
+  let left = "";
 
   /** Show content in the status pill after a delay, unless it is replaced before; no content hides the pill. */
   function show(content = [], { isLost = false, after = 0 } = {}) {
@@ -49,7 +51,7 @@
     const { after, mark } = one("#history").dataset;
     return { after, mark };
   };
-  const poll = (url) => new window.agentweb.PolledSocket(url, transcript.dataset.updates, BEAT, {
+  const poll = (url) => new window.agentweb.PolledSocket(url, transcript.dataset.updates, "<!-- alive -->", {
     read: bookmark,
     onWebSocket: () => { isPolled = false; connect(); },
   });
@@ -58,7 +60,6 @@
   htmx.createWebSocket = (address) => {
     const url = new URL(address);
     const { token, pageVersion: version } = transcript.dataset;
-    const { version: left } = one("#restarting").dataset;
     const shown = version ? { version } : left && { left };
     url.search = new URLSearchParams({ ...bookmark(), ...(token && { token }), ...shown });
     delete transcript.dataset.pageVersion;
@@ -122,9 +123,7 @@
     extension = detail.socketWrapper;
     opened = Date.now();
     isAway = false;
-    const { dataset } = one("#restarting");
-    delete dataset.within;
-    delete dataset.version;
+    delete one("#restarting").dataset.within;
     show(isPolled ? [words.polled] : []);
   });
   document.addEventListener("htmx:wsClose", ({ detail }) => {
@@ -138,7 +137,10 @@
     connectLater();
   });
   document.addEventListener("htmx:wsBeforeMessage", (event) => {
-    if (event.detail.message === BEAT) event.preventDefault();
+    const beat = BEAT.exec(event.detail.message);
+    if (!beat) return;
+    left = beat[1] ?? left;
+    event.preventDefault();
   });
   // What a form has just changed is asked for at once.
   for (const name of ["htmx:afterRequest", "agentweb:delivered"]) {

@@ -22,17 +22,15 @@ from agentweb.bench.websocket_client import ABNORMAL, Closed, Socket, connect
 #: Seconds: the longest pause, handshake and silence, and the age of a connection that counts as
 #: good.
 PAUSE, HANDSHAKE, SILENCE, GOOD = 10.0, 15.0, 30.0, 10.0
-BEAT = "<!-- alive -->"
+BEAT = re.compile(r"^<!-- alive(?: (\d+))? -->$")
 #: Close codes after which a page does not reconnect: log-in needed, conversation gone, too many
 #: tabs.
 FOR_GOOD = (4401, 4404, 4429)
 TOO_SLOW = (4008, 4408)
 _SNAPSHOT = '<div id="live" hx-swap-oob="outerHTML">'
-#: What a page that had the newest version when its server left is sent when it comes back.
+#: What a page that has the newest version is sent when it comes back.
 _BUDGETS = 'id="composer-state"'
-_LEAVES = re.compile(
-    r'<div\s+id="restarting"\s+hidden\s+data-within="(\d+)"(?:\s+data-version="(\d+)")?'
-)
+_LEAVES = re.compile(r'<div\s+id="restarting"\s+hidden\s+data-within="(\d+)"')
 
 
 class Tab:
@@ -52,8 +50,8 @@ class Tab:
         self.failed: Counter[str] = Counter()
         self._url, self._handle_message = url.replace("http", "ws", 1), handle_message
         self._heard = self._within = 0.0
-        #: The version that the page showed when its server left; "" once it has come back.
-        self._left = ""
+        #: The version of the last sign of life; whether the present socket was opened with one.
+        self._left, self._has_left = "", False
 
     async def follow(self) -> None:
         tries = 0
@@ -85,6 +83,7 @@ class Tab:
     async def _connect(self) -> Socket:
         after, mark = self.shown.bookmark
         left = {"left": self._left} if self._left else {}
+        self._has_left = bool(left)
         query = urlencode({"after": after, "mark": mark, "token": self.chat["token"]} | left)
         address = f"{self._url}/ws/c/{self.chat['chat']}/?{query}"
         cookies = {"sessionid": self.chat["session"]}
@@ -109,14 +108,15 @@ class Tab:
     def _take(self, message: str) -> None:
         self._heard = time.time()
         self.messages += 1
-        if message == BEAT:
+        if beat := BEAT.match(message):
+            self._left = beat[1] or self._left
             return
-        is_whole = _SNAPSHOT in message or (self._left and _BUDGETS in message)
+        is_whole = _SNAPSHOT in message or (self._has_left and _BUDGETS in message)
         if not self.is_here.is_set() and is_whole:
-            self.came, self._left = time.time(), ""
+            self.came = time.time()
             self.is_here.set()
         if leaves := _LEAVES.search(message):
-            self._within, self._left = float(leaves[1]), leaves[2] or ""
+            self._within = float(leaves[1])
         self.shown.take_message(message)
         if self._handle_message is not None:
             self._handle_message(message)

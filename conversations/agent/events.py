@@ -202,10 +202,6 @@ class PathChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ServerLeaves(Event):
-    """This server is about to stop: the page reconnects after a moment, to it or to another.
-
-    `version` is the one that the page shows and names when it comes back; None: it shows none yet.
-    """
+    """This server is about to stop: the page reconnects after a moment, to it or to another."""
 
     shows = frozenset({Shows.OWN})
-    version: int | None = None

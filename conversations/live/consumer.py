@@ -192,8 +192,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
     def _read_missed(self, version: int, language: str) -> str | None:
         """Return what a page of this version lacks; None: a snapshot.
 
-        A page that comes back to a server which had left it lacks the budgets, which have no
-        version; the text of an answer has none either.
+        A page that comes back after it lost its server lacks the budgets, which have no version;
+        the text of an answer has none either. It names the version of the last sign of life: one
+        that it has left since is not the newest.
         """
         conversation, key = self.conversation, self.conversation.pk
         if read_versions([key]).get(key) != version:

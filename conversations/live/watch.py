@@ -2,14 +2,17 @@
 
 It compares the versions that pages show with the database, so that a page which missed the last
 message between processes, or a change made outside the server, gets a snapshot. It closes sockets
-whose session is over or whose conversation is gone. It sends every page a sign of life. There is
-one check for all, because with one for each of a thousand idle pages a processor would be busy.
+whose session is over or whose conversation is gone. It sends every page a sign of life with the
+version that the page shows by then; a page that loses its server, however that ends, names it when
+it comes back, and needs nothing if it is still the newest. There is one check for all, because with
+one for each of a thousand idle pages a processor would be busy.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -30,7 +33,14 @@ SECONDS, BEAT = 5.0, 2
 GONE = 4404
 #: Sockets served in a row before other tasks of the loop may run.
 AT_ONCE = 50
-ALIVE = "<!-- alive -->"
+#: A sign of life; the version is missing until the page has one.
+ALIVE = re.compile(r"^<!-- alive(?: (\d+))? -->$")
+
+
+def write_sign(socket: ChatConsumer) -> str:
+    """Return a sign of life for a page; what it was sent before has made it this version."""
+    version = socket.shown
+    return "<!-- alive -->" if version is None else f"<!-- alive {version} -->"
 
 
 class Watch:
@@ -60,8 +70,10 @@ class Watch:
         return sum(socket.conversation.owner_id == owner_id for socket in self._sockets)
 
     async def announce_stop(self) -> None:
-        """Tell every page that the server is about to stop, and which version it shows."""
-        await self._send(lambda socket: render.render_own(ServerLeaves(socket.shown)))
+        """Tell every page which version it shows, and that the server is about to stop."""
+        frame = render.render_own(ServerLeaves())
+        await self._send(write_sign)
+        await self._send(lambda _: frame)
 
     async def _check_regularly(self) -> None:
         while True:
@@ -87,7 +99,7 @@ class Watch:
         self._due = versions
         self._checks += 1
         if self._checks % BEAT == 0:
-            await self._send(lambda _: ALIVE)
+            await self._send(write_sign)
 
     async def _send(self, make_frame: Callable[[ChatConsumer], str]) -> None:
         for number, socket in enumerate(list(self._sockets)):

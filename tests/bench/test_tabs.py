@@ -75,8 +75,8 @@ async def test_its_patience_is_that_of_the_page() -> None:
     assert for_good == [*tabs.FOR_GOOD]
     assert away not in tabs.FOR_GOOD
     assert numbers("TOO_SLOW") == [*tabs.TOO_SLOW]
-    assert f'const BEAT = "{watch.ALIVE}"' in script
-    assert tabs.BEAT == watch.ALIVE
+    assert f"const BEAT = /{watch.ALIVE.pattern}/;" in script
+    assert tabs.BEAT.pattern == watch.ALIVE.pattern
 
 
 @pytest.mark.django_db(transaction=True)
@@ -87,8 +87,8 @@ async def test_a_sign_of_life_may_come_before_the_snapshot_of_a_page() -> None:
     async with topic.lock:
         opening = connected(conversation)
         found = await opening.__aenter__()
-        await watch.watch._send(lambda _: watch.ALIVE)
-        assert await found.receive_from(timeout=60) == watch.ALIVE
+        await watch.watch._send(watch.write_sign)
+        assert await found.receive_from(timeout=60) == "<!-- alive -->"
     assert 'id="turn-1"' in await found.receive_from(timeout=60)
     await opening.__aexit__(None, None, None)
     hub.leave(conversation.pk)
@@ -125,7 +125,7 @@ async def saying(*sockets: list[str]) -> AsyncIterator[tuple[str, list[str]]]:
 async def test_a_tab_comes_back_with_its_place_and_is_here_with_its_snapshot() -> None:
     heard: list[str] = []
     first = [HISTORY.format(7, "abc", TURN.format(7, "")), live(A), LEAVES]
-    again = [tabs.BEAT, LEAVES, live(A, B)]
+    again = ["<!-- alive -->", LEAVES, live(A, B)]
     async with saying(["\n".join(first)], again) as (url, asked):
         tab = Tab(url, {"chat": "x", "token": "t", "session": "s"}, heard.append)
         following = asyncio.create_task(tab.follow())
@@ -143,9 +143,9 @@ async def test_a_tab_comes_back_with_its_place_and_is_here_with_its_snapshot() -
 
 
 async def test_a_tab_that_was_left_unchanged_says_so_and_is_here_with_its_budgets() -> None:
-    told = LEAVES.replace(" hx-", ' data-version="5" hx-')
     budgets = '<div id="composer-state" hx-swap-oob="outerHTML"></div>'
-    async with saying([f"{live(A)}\n{told}"], [tabs.BEAT, budgets]) as (url, asked):
+    first, again = [live(A), "<!-- alive 5 -->", LEAVES], ["<!-- alive -->", budgets]
+    async with saying(first, again) as (url, asked):
         tab = Tab(url, {"chat": "x", "token": "t", "session": "s"})
         following = asyncio.create_task(tab.follow())
         async with asyncio.timeout(60):
@@ -154,7 +154,7 @@ async def test_a_tab_that_was_left_unchanged_says_so_and_is_here_with_its_budget
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
     assert ["&left=5" in head for head in asked] == [False, True]
-    assert (tab.messages, tab.shown.stamps) == (3, [A])
+    assert (tab.messages, tab.shown.stamps) == (5, [A])
 
 
 @pytest.mark.django_db(transaction=True)

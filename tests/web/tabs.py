@@ -68,7 +68,7 @@ async def ada_and_her_conversation() -> tuple[User, Conversation]:
 
 async def frame_of(found: WebsocketCommunicator) -> str:
     """Return the next frame about the conversation; skip those about the server."""
-    while (frame := str(await found.receive_from(timeout=60))) == ALIVE:
+    while ALIVE.match(frame := str(await found.receive_from(timeout=60))):
         pass
     return frame
 
