@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.conf import conf
 from conversations.models import McpServer
+from conversations.rendering.numbers import write_number
 from conversations.toolbox.secrets import MASK, SecretUnreadable, open_values
 from tools.framework.errors import ToolError
 from tools.http.targets import format_host_port, parse_url
@@ -132,6 +133,16 @@ class ServerForm(_Form):
                 _("Write http:// or https://, a host, and no user name or password.")
             )
         return url
+
+    def clean_deadline(self) -> int:
+        seconds: int = self.cleaned_data["deadline"]
+        if seconds > conf.max_tool_seconds:
+            words = _(
+                "On this site no call of a tool takes more than %(count)s seconds"
+                " (AGENTWEB_MAX_TOOL_SECONDS)."
+            )
+            raise ValidationError(words % {"count": write_number(conf.max_tool_seconds)})
+        return seconds
 
     def clean_environment_lines(self) -> dict[str, str] | None:
         return self._secrets("environment", _variable)

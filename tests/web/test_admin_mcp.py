@@ -133,6 +133,17 @@ def test_settings_that_cannot_be_are_refused(changes: dict[str, str]) -> None:
     assert not McpServer.objects.exists()
 
 
+def test_a_deadline_that_would_be_cut_is_refused(settings: Any) -> None:
+    client = superuser()
+    response = client.post(reverse(ADD), form(deadline="301"))
+    assert response.status_code == 200
+    assert "no call of a tool takes more than 300 seconds" in response.content.decode()
+    settings.AGENTWEB_MAX_TOOL_SECONDS = 600
+    assert client.post(reverse(ADD), form(deadline="301")).status_code == 302
+    settings.AGENTWEB_MAX_TOOL_SECONDS = 60
+    assert client.post(reverse(ADD), form(name="other", deadline="60")).status_code == 302
+
+
 def command(**changes: str) -> dict[str, str]:
     lines = {"argument_lines": "--root\r\n; id $(x)", "environment_lines": "TOKEN=canary"}
     return (
