@@ -30,6 +30,8 @@ from conversations.templatetags.recorded import translated
 from conversations.turns.turns import request_stop
 
 MOST_TITLE_CHARS = 200
+#: Starred conversations, which are all on the first page of the list.
+MOST_STARRED = 100
 
 
 class LibraryError(RefusalError):
@@ -54,7 +56,15 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
 
 
 def star_conversation(*, conversation: Conversation, is_starred: bool) -> None:
-    """Star the conversation, which keeps it at the top of the list, or remove the star."""
+    """Star the conversation, which keeps it at the top of the list, or remove the star.
+
+    Raises LibraryError: the list shows no more starred ones, and these nowhere else.
+    """
+    if is_starred and conversation.pinned_at is None:
+        starred = Conversation.objects.filter(owner=conversation.owner_id, deleted_at=None)
+        if starred.exclude(pinned_at=None).count() >= MOST_STARRED:
+            words = _("At most %(most)s chats can have a star. Remove one elsewhere first.")
+            raise LibraryError("too_many", words % {"most": write_number(MOST_STARRED)})
     at = (conversation.pinned_at or timezone.now()) if is_starred else None
     _update(conversation, pinned_at=at)
 

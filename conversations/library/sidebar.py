@@ -17,14 +17,13 @@ from django.utils.dateformat import format as dated
 from django.utils.translation import gettext as _
 
 from conversations.library.access import IN_TRASH, list_kept
+from conversations.library.conversations import MOST_STARRED
 from conversations.log.legal_holds import is_held
 from conversations.models import IS_LIVE, Conversation, Turn, User
 from conversations.models.cursor import Cursor, format_cursor
 from conversations.transcript.shapes import ConversationRow, Sidebar
 
 PAGE = 40
-#: Starred conversations are all on the first page, up to this many.
-MOST_STARRED = 100
 
 
 def read_sidebar(

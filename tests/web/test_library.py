@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.accounts.people import save_preferences
-from conversations.library import sidebar
+from conversations.library import conversations, sidebar
 from conversations.log.search_index import index_title
 from conversations.models import Conversation, Erasure, Turn, User
 from tests.support import people_and_turns, stored_turns
@@ -146,6 +146,29 @@ def test_a_hostile_name_is_text_everywhere() -> None:
             assert b"<script>alert" not in html, page
     client.post(f"{path}/menu/delete/")
     assert b"<script>alert" not in client.get("/trash/").content
+
+
+def test_no_more_chats_are_starred_than_the_list_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversations, "MOST_STARRED", 2)
+    user = people_and_turns.person()
+    now = timezone.now()
+    talk(user, "gone", pinned_at=now, deleted_at=now, erase_at=now + timedelta(days=1))
+    talk(people_and_turns.person("eve"), pinned_at=now)
+    rows = [talk(user, name) for name in ("one", "two", "three")]
+    client = client_of(user)
+
+    def star(row: Conversation, on: str = "1") -> bool:
+        path = f"/c/{row.public_id}/menu/star/"
+        said = client.post(path, {"on": on}, **htmx("/list/")).content.decode()
+        row.refresh_from_db()
+        assert (row.pinned_at is None) == (on == "0" or "At most 2 chats can have a star" in said)
+        return row.pinned_at is not None
+
+    assert [star(row) for row in rows] == [True, True, False]
+    # Who has one keeps it, and its place is free once it is taken.
+    assert star(rows[0])
+    assert not star(rows[0], "0")
+    assert star(rows[2])
 
 
 def test_starring_and_archiving_with_htmx_gives_the_list_back() -> None:

@@ -74,7 +74,10 @@ def star(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Star the conversation (`on=1`) or remove its star (`on=0`)."""
     conversation = load_owned_conversation(require_user(request), public_id)
     is_starred = request.POST.get("on", "1") == "1"
-    conversations.star_conversation(conversation=conversation, is_starred=is_starred)
+    try:
+        conversations.star_conversation(conversation=conversation, is_starred=is_starred)
+    except conversations.LibraryError as error:
+        return _render_menu(request, conversation, error.text, 400)
     add_notice(request, _("Starred.") if is_starred else _("Star removed."))
     return answer_change(request, conversation)
 
