@@ -354,6 +354,17 @@ def test_the_words_of_a_malformed_compaction_stay() -> None:
     assert "What was said." in change.view_after.body
 
 
+def test_half_a_surrogate_pair_is_replaced_and_the_words_around_it_stay() -> None:
+    said = content(["whole 😀", "halfX"]).replace("X", "\\ud83d")
+    view = View().append(Message.parse(1, "prompt", said))
+    with pytest.raises(RuleError, match=r"messages\.0\.content\.1: .*surrogate pair"):
+        rules.check_rules(view)
+    change = repair_view(view, Policy())
+    assert change is not None
+    assert [part["text"] for part in blocks(change.view_after, 0)] == ["whole 😀", "half\ufffd"]
+    assert repair_view(change.view_after, Policy()) is None
+
+
 def test_the_pipeline_repairs_what_cannot_even_be_read() -> None:
     broken = view_of(prompt("a"), answer("b")).append(Message(3, "results", '["?', 5))
     view = broken.append(Message.parse(4, "prompt", content(["c"])))

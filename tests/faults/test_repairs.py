@@ -111,10 +111,17 @@ def put_lonely_search(conversation: Conversation) -> None:
     change_content(list_messages(conversation, "answer")[-1], lambda blocks: [call, *blocks])
 
 
+def put_half_a_pair(conversation: Conversation) -> None:
+    """As an older version may have stored it; the API refuses it in any text."""
+    for kind in ("prompt", "answer", "results"):
+        row = list_messages(conversation, kind)[0]
+        put_text(row, re.sub(r'("(?:text|content)":")', r"\1\\ud83d", row.content))
+
+
 BREAKS: list[Break] = [
     lose_results, empty_results, double_results, rename_call, garble_answer, blank_answer,
     put_unknown_part, garble_first_prompt, lose_prompt, turn_prompt_into_answer,
-    put_image_into_error, put_lonely_search,
+    put_image_into_error, put_lonely_search, put_half_a_pair,
 ]  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Make each block of a message valid for the API, or leave it out.
 
 A block is changed where its meaning stays clear: a result loses its error flag or broken parts, a
-call an input that is not allowed. Any other malformed block is left out. A prompt of which nothing
-remains gets a note instead: a person's message never vanishes from what is sent.
+call an input that is not allowed, a text half a surrogate pair. Any other malformed block is left
+out. A prompt of which nothing remains gets a note instead: a person's message never vanishes from
+what is sent.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def mend_blocks(draft: Draft) -> bool:
 
 
 def _mend_block(role: str, block: Block) -> Block | None:
+    if (text := wire.clean_escapes(block.text)) != block.text:
+        block = Block(text, BY)
     value = read_value(block)
     if value is None:
         return None

@@ -93,6 +93,7 @@ def read_shape(role: str, content: str) -> Shape:
     try:
         values = wire.decode(content)
         flaw = blocks.find_flaw(role, values) or _find_early_result(values)
+        flaw = flaw or _find_half_pair(content)
     except WireError as error:
         flaw = "content", "content", str(error)
     if flaw is not None:
@@ -137,6 +138,14 @@ def _find_early_result(values: list[dict[str, Any]]) -> tuple[str, str, str] | N
                 return "server_tool", f"content.{at}", f"no call {call} waits for a result there"
             found.add(call)
     return None
+
+
+def _find_half_pair(content: str) -> tuple[str, str, str] | None:
+    """Return the flaw of an escape that is one half of a surrogate pair, in any block."""
+    if wire.clean_escapes(content) == content:
+        return None
+    broken = [text != wire.clean_escapes(text) for text in wire.split(content)]
+    return "escape", f"content.{broken.index(True)}", "a text has one half of a surrogate pair"
 
 
 def _is_served(value: dict[str, Any]) -> bool:
