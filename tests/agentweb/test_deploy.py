@@ -259,6 +259,8 @@ def test_a_pod_runs_a_command_that_exists_with_little_rights_and_settings_that_a
         "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
     }  # fmt: skip
+    # Else Kubernetes adds AGENTWEB_PORT=tcp://... for the service of that name.
+    assert spec["enableServiceLinks"] is False
     given = {row["secretRef"]["name"] for row in container["envFrom"] if "secretRef" in row}
     assert ("agentweb-owner" in given) is (container["name"] == "web")
     assert pod["spec"]["selector"]["matchLabels"] == pod["spec"]["template"]["metadata"]["labels"]

@@ -174,6 +174,13 @@ def test_the_owner_s_url_is_refused_by_its_own_name(url: str) -> None:
         env.owner_database(url)
 
 
+def test_the_owner_s_connection_prepares_no_statements_and_has_no_pool() -> None:
+    """Django has nothing prepared where that is not asked for."""
+    options = env.owner_database("postgresql://owner@host/site")["OPTIONS"]
+    assert "pool" not in options
+    assert options.get("prepare_threshold") is None
+
+
 def test_a_refusal_does_not_repeat_a_password() -> None:
     for url in ("mysql://root:hunter2@host/site", "postgresql://root:hunter2/x@host/site"):
         with pytest.raises(ImproperlyConfigured) as error:

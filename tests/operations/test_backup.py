@@ -15,6 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from agentweb.management.commands.restore import read_scratch
 from agentweb.serving.server_process import lock_data_folder
 from conversations.models import AnchorMark, User
 from conversations.operations.backup import archive, site_backup
@@ -228,6 +229,13 @@ def test_anchors_that_cannot_be_moved_are_named(tmp_path: Path, settings: Any) -
     with pytest.raises(archive.BackupError, match="cannot be moved away: File name too long"):
         site_backup.restore_anchors(manifest=manifest, folder=tmp_path)
     assert file.exists()
+
+
+@pytest.mark.parametrize("url", ["sqlite:///x", "owner@host/x", "postgresql://o:hunter2/x@host/y"])
+def test_a_wrong_scratch_database_is_refused_by_the_name_of_its_option(url: str) -> None:
+    with pytest.raises(CommandError, match=r"^--scratch-database: ") as refusal:
+        read_scratch(url)
+    assert "hunter2" not in str(refusal.value)
 
 
 def names(path: Path) -> list[str]:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from channels.testing import WebsocketCommunicator
 from django.test import Client
+from django.utils import timezone
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.agent.ports import Finish
 from conversations.db import run_db
+from conversations.library.conversations import delete_conversation
+from conversations.library.erase import erase_conversation
 from conversations.live.hub import hub
 from conversations.models import LIVE, Conversation, Turn, User
 from conversations.transcript import transcript
-from conversations.turns import takeovers, turns
+from conversations.turns import forks, takeovers, turns
 from tests.live.test_consumer import connected
 from tests.support import people_and_turns, stored_turns
 from tests.support.running_turns import run, supervising, until
@@ -183,6 +187,24 @@ def test_a_cut_answer_is_continued_and_shown_as_that() -> None:
     assert at(conversation, "edit/2/") not in html
     assert client_of(conversation).get(at(conversation, "edit/2/")).status_code == 404
     assert post(conversation, "continue/2/").status_code == 409
+
+
+def test_a_chat_that_is_erased_while_it_is_copied_is_not_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = talk("one", "two")
+    read = forks._read_entries
+
+    def read_and_erase(origin: Any) -> Any:
+        found = read(origin)
+        delete_conversation(conversation=first)
+        later = timezone.now() + timedelta(days=400)
+        assert erase_conversation(conversation_id=first.pk, now=later) is not None
+        return found
+
+    monkeypatch.setattr(forks, "_read_entries", read_and_erase)
+    assert post(first, "fork/1/").status_code == 404
+    assert not Conversation.objects.exists()
 
 
 def test_waiting_messages_are_shown_and_taken_back() -> None:
