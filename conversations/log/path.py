@@ -73,7 +73,8 @@ def read_entries_from(conversation: Conversation, seq: int) -> tuple[str, Entrie
 def _read_messages_from(conversation_id: int, seq: int) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(_MESSAGES_FROM, [conversation_id, seq])
-        return cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found
 
 
 def read_messages(conversation: Conversation, numbers: Sequence[int]) -> dict[int, Message]:
