@@ -185,6 +185,21 @@ def test_a_preset_that_is_not_offered_any_more_stays_until_another_is_chosen(
     assert save(client, played, preset="off").status_code == 400
 
 
+def test_a_model_that_is_not_offered_any_more_stays_until_another_is_chosen(
+    client: Client, played: Played
+) -> None:
+    ApiModel.objects.filter(pk=stored_turns.MODEL).update(is_enabled=False)
+    html = page(client, played)
+    assert f'<option value="{stored_turns.MODEL}" selected>' in html
+    assert "is not available any more. Choose another model" in html
+    assert save(client, played, instructions="Be brief.").status_code == 302
+    assert (stored(played).model, stored(played).instructions) == (stored_turns.MODEL, "Be brief.")
+    assert save(client, played, model=SMALL).status_code == 302
+    assert stored(played).model == SMALL
+    # It is no choice once another is in force.
+    assert save(client, played).status_code == 400
+
+
 def test_a_model_too_small_for_the_pins_is_refused(
     client: Client, played: Played, settings: Any
 ) -> None:

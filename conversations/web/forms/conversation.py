@@ -87,17 +87,13 @@ class ConversationForm(forms.Form):
         super().__init__(data, initial=known | {name: format_value(own[name]) for name in own})
         self.owner = conversation.owner
         base, self.allowed = inherited_policy(conversation), allowed_of(self.owner)
-        models = forms.ChoiceField(
-            label=_("Model"),
-            choices=[(one, name_model(one)) for one in list_usable_models(self.owner.pk)],
-        )
         site = first_valid_policy((self.owner.policy,), ()).name
         # A preset that is not offered any more stays until the person chooses another one.
         offered = [*list_offered_presets(), own.get(PRESET)]
         presets = list_preset_choices(
             _("as everywhere (%(name)s)") % {"name": name_preset(site)}, offered
         )
-        self.fields["model"] = models
+        self.fields["model"] = _build_model_field(conversation)
         self.fields["effort"].choices = list_effort_choices(conversation)  # type: ignore[attr-defined]
         # What was imported may be longer; with it every other setting can still be changed.
         most = max(conf.max_instructions_chars, len(conversation.instructions))
@@ -174,6 +170,21 @@ class ThresholdField(forms.CharField):
         if text.endswith("%"):
             raise forms.ValidationError(_("Enter a share from 1% to 100%."))
         return forms.IntegerField().clean(text)
+
+
+def _build_model_field(conversation: Conversation) -> forms.ChoiceField:
+    """Offer the models of the owner, and the present one: it stays until another is chosen.
+
+    Else the browser would choose the first, and saving another setting would change the model.
+    """
+    present, usable = conversation.model, list_usable_models(conversation.owner_id)
+    is_gone = present not in usable
+    words = _("%(name)s is not available any more. Choose another model to go on.")
+    return forms.ChoiceField(
+        label=_("Model"),
+        choices=[(one, name_model(one)) for one in (*[present] * is_gone, *usable)],
+        help_text=words % {"name": name_model(present)} if is_gone else "",
+    )
 
 
 def list_effort_choices(conversation: Conversation) -> list[tuple[str, Any]]:
