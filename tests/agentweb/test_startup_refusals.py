@@ -346,37 +346,6 @@ def test_another_address_is_refused_without_its_password(
     assert "hunter2" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "query", ["", "health_check_interval=30&retry_on_timeout=True", "client_name=chats&protocol=3"]
-)
-@pytest.mark.parametrize(
-    "url", ["redis://a/0?", "rediss://a?ssl_cert_reqs=none&", "unix:///run/redis.sock?db=3&"]
-)
-def test_options_of_redis_are_read(url: str, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REDIS_URL", url + query)
-    assert env.redis("REDIS_URL") == url + query
-
-
-@pytest.mark.parametrize(
-    ("url", "wrong"),
-    [("redis://a/0?db=3", "db"), ("redis://a?ssl_cert_reqs=none", "ssl_cert_reqs"),
-     ("rediss://:hunter2@a?ssl_cert_reqs=CERT_NONE", "ssl_cert_reqs"),
-     ("redis://a?health_check=3", "health_check"),
-     ("unix:///a?socket_keepalive=true", "socket_keepalive"),
-     ("redis://a?socket_keepalive=", "socket_keepal"),
-     ("redis://a?health_check_interval=hunter2", "health_check_interval"),
-     ("unix:///run/redis.sock?ssl_ca_certs=hunter2", "ssl_ca_certs"),
-     ("redis+sentinel://a/chats?password=hunter2", "password")],
-)  # fmt: skip
-def test_an_option_that_redis_does_not_have_is_refused_by_name(
-    url: str, wrong: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REDIS_URL", url)
-    with pytest.raises(ImproperlyConfigured, match=rf"^REDIS_URL: {wrong}\w* is no opt") as error:
-        env.redis("REDIS_URL")
-    assert "hunter2" not in str(error.value)
-
-
 def test_a_word_that_is_no_choice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env.choice("AGENTWEB_LOG_FORMAT", ("line", "json")) == "line"
     monkeypatch.setenv("AGENTWEB_LOG_FORMAT", "xml")
