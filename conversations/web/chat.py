@@ -110,10 +110,7 @@ def _build_page(
         "queue": queue.read_queue(conversation),
         "meter": meter,
         "limits": find_conversation_limits(
-            conversation,
-            searches=offers_search,
-            tokens=lambda: meter.sent_tokens,
-            put_away=away,
+            conversation, searches=offers_search, tokens=lambda: meter.sent_tokens, put_away=away
         ),
     }
 
