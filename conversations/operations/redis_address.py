@@ -70,9 +70,14 @@ def is_address(url: str) -> bool:
 
 
 def find_wrong_option(url: str) -> str:
-    """Return the name of an option that an address cannot have, or not with its value; "": none."""
+    """Return the name of an option that an address cannot have, or not with its value; "": none.
+
+    What may be the rest of a password that has a question mark is not repeated.
+    """
     parts = urlsplit(url)
     known = OPTIONS[parts.scheme]
+    if "@" in parts.query:
+        return "what follows the question mark"
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in known or not re.fullmatch(known[name], value):
             return name

@@ -28,7 +28,8 @@ def test_options_of_redis_are_read(url: str, query: str, monkeypatch: pytest.Mon
      ("redis://a?socket_keepalive=", "socket_keepal"),
      ("redis://a?health_check_interval=hunter2", "health_check_interval"),
      ("unix:///run/redis.sock?ssl_ca_certs=hunter2", "ssl_ca_certs"),
-     ("redis+sentinel://a/chats?password=hunter2", "password")],
+     ("redis+sentinel://a/chats?password=hunter2", "password"),
+     ("redis://me:1?hunter2@a/0", "what follows the question mark")],
 )  # fmt: skip
 def test_an_option_that_redis_does_not_have_is_refused_by_name(
     url: str, wrong: str, monkeypatch: pytest.MonkeyPatch
