@@ -36,6 +36,8 @@ AT_LEAST_ONE = frozenset({
     "max_tool_calls", "max_tool_seconds", "max_turn_seconds", "process_turns",
     "read_timeout_seconds",
 })  # fmt: skip
+#: Who may open links to chats (`library/access.py`).
+SHARING = ("off", "people", "public")
 #: Highest numbers, by the unit that a name ends with: a hundred years, and the whole.
 HIGHEST = {
     "ms": 3_153_600_000_000, "seconds": 3_153_600_000, "minutes": 52_560_000, "hours": 876_000,
@@ -146,6 +148,15 @@ def check_search_country(**_: Any) -> list[CheckMessage]:
         return []
     text = f"AGENTWEB_WEB_SEARCH_COUNTRY is {conf.web_search_country!r}, which is no country."
     return [Error(text, hint="Use two letters, such as DE.", id="agentweb.E007")]
+
+
+@register(Tags.security)
+def check_sharing(**_: Any) -> list[CheckMessage]:
+    """Refuse a word that means nothing: links would work for nobody, and nobody would know why."""
+    if conf.sharing in SHARING:
+        return []
+    text = f"AGENTWEB_SHARING is {conf.sharing!r}, which says nobody."
+    return [Error(text, hint=f"Use {', '.join(SHARING)}.", id="agentweb.E008")]
 
 
 @register(Tags.security)

@@ -115,6 +115,9 @@ class Conf:
     #: Hours after its start at which a temporary chat is erased, unless its owner does so earlier;
     #: 0: none can be started.
     temporary_hours: int = 24
+    #: Who may open the links that people make to their chats: people, who are logged in; public,
+    #: anybody, where the person chose so for the link. off: no link is made, and none works.
+    sharing: str = "people"
     #: Whether staff must say why before they read another person's conversation.
     reading_reasons: bool = True
     #: Bytes a file of conversations to import may have.

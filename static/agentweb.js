@@ -78,9 +78,10 @@
       button.focus();
     }
     const label = one("span", button);
-    label.textContent = words.copied;
-    say(words.copied);
-    setTimeout(() => { label.textContent = words.copy; }, 1500);
+    const { copied, again } = { copied: words.copied, again: words.copy, ...button.dataset };
+    label.textContent = copied;
+    say(copied);
+    setTimeout(() => { label.textContent = again; }, 1500);
   }
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-copy]");
@@ -89,6 +90,7 @@
       code: () => one("pre", button.parentElement).textContent,
       prompt: () => one(".bubble", button.closest(".prompt")).textContent,
       answer: () => one("template.source", button.parentElement).content.textContent,
+      link: () => one("a.share-url", button.parentElement).href,
     };
     copy(source[button.dataset.copy](), button);
   });

@@ -26,7 +26,7 @@ JOBS: dict[str, tuple[Promise, tuple[str, ...]]] = {
         _("People"),
         (
             "User", "Group", "Invitation", "SecondFactorRule", "FailedLogIns", "ApiToken",
-            "MailAccount",
+            "MailAccount", "SharedLink",
         ),
     ),
     "tools": (

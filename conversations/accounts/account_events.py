@@ -20,8 +20,11 @@ KEPT_FOR = timedelta(days=90)
 MOST_SHOWN = 12
 #: Links of one kind that one account is sent within an hour.
 MOST_LINKS = 5
-#: Told by the mail with the link itself.
-_UNTOLD = (Kind.RESET_ASKED, Kind.RESET_MADE, Kind.EMAIL_ASKED)
+#: Told by the mail with the link itself, and what lets nobody in who is not logged in.
+_UNTOLD = (
+    Kind.RESET_ASKED, Kind.RESET_MADE, Kind.EMAIL_ASKED,
+    Kind.LINK_MADE, Kind.LINK_REVOKED, Kind.LINK_STOPPED,
+)  # fmt: skip
 
 
 @transact

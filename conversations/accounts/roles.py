@@ -98,6 +98,10 @@ RETENTION = Right(
     "set after how many days chats go",
     (*_list_permissions(ALL, "retentionrule"), *_list_permissions(["view"], "legalhold")),
 )
+LINKS = Right(
+    "see who shares chats by a link, and revoke links",
+    _list_permissions(["view", "change"], "sharedlink"),
+)
 HOLDS = Right(
     "place and release legal holds, with a reason",
     _list_permissions(["view", "add"], "legalhold", "holdrelease"),
@@ -112,13 +116,13 @@ TOKENS = Right(
     _list_permissions(["view", "add", "change"], "apitoken"),
 )
 RIGHTS = (
-    PEOPLE, ACCOUNTS, SPENDING, BUDGETS, MODELS, PROMPTS, FIGURES, RETENTION, HOLDS, RECORD,
-    TOKENS, READING,
+    PEOPLE, ACCOUNTS, SPENDING, BUDGETS, MODELS, PROMPTS, FIGURES, RETENTION, LINKS, HOLDS,
+    RECORD, TOKENS, READING,
 )  # fmt: skip
 ROLES = (
     Role(
         "Administrator",
-        (PEOPLE, ACCOUNTS, SPENDING, MODELS, PROMPTS, FIGURES, RETENTION, RECORD, TOKENS),
+        (PEOPLE, ACCOUNTS, SPENDING, MODELS, PROMPTS, FIGURES, RETENTION, LINKS, RECORD, TOKENS),
     ),
     Role("Budget officer", (PEOPLE, SPENDING, BUDGETS, TOKENS)),
     Role("Reviewer", (PEOPLE, FIGURES, TOKENS)),

@@ -36,6 +36,8 @@ OF_A_NAME, OF_A_PEER = timedelta(minutes=5), timedelta(minutes=10)
 AN_HOUR = timedelta(hours=1)
 #: The address of the counts over all addresses.
 EVERYWHERE = ""
+#: The name of the count of links to chats; no person has it.
+LINKS = "\0links"
 #: After this time without a wait, the next wait is as short as the first.
 FORGOTTEN_AFTER = timedelta(hours=1)
 
@@ -71,6 +73,20 @@ def admit_log_in(
             _count(row, limit, now)
             if limit.is_steady and row.waits and not was_full and row.user:
                 record_event(user=row.user, kind=Kind.GUESSED, peer=peer)
+
+
+def count_unknown_link(*, peer: str, now: datetime | None = None) -> None:
+    """Count a stranger's link to a chat that does not work; raises LogInThrottled.
+
+    A count of its own: a link that many of one network open after its end keeps nobody from
+    logging in.
+    """
+    now = now or timezone.now()
+    with transaction.atomic():
+        row = _lock_row(_normalize_peer(peer), LINKS, now)
+        if row.until and row.until > now:
+            raise LogInThrottled(ceil((row.until - now).total_seconds()))
+        _count(row, _Limit(conf.log_in_attempts_of_address, OF_A_PEER), now)
 
 
 def refund_attempt(*, peer: str, name: str = "", device: str = "") -> None:
@@ -173,9 +189,10 @@ def _drain(row: FailedLogIns, limit: _Limit, now: datetime) -> None:
 
 def _log_wait(row: FailedLogIns, wait: timedelta) -> None:
     who = row.user.public_id if row.user else "an unknown name" if row.name_digest else "all"
+    what = "links" if row.name_digest == _digest_name(LINKS) else f"log-ins of {who}"
     logger.warning(
-        "log-ins of %s from %s are refused for %d s after %d attempts",
-        who, row.peer or "all addresses", wait.total_seconds(), row.count,
+        "%s from %s are refused for %d s after %d attempts",
+        what, row.peer or "all addresses", wait.total_seconds(), row.count,
     )  # fmt: skip
 
 

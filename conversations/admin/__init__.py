@@ -31,6 +31,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     reading_log,
     retention,
     second_factors,
+    shared_links,
     site_prompts,
     tool_access,
     tool_calls,

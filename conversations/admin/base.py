@@ -120,7 +120,7 @@ class Choosing(ShownLookups):
 class ReadOnly(ShownLookups):
     """Rows that cannot be added, changed or deleted here; lists do not load `heavy` fields."""
 
-    actions = None
+    actions: tuple[str, ...] | None = None
     heavy: tuple[str, ...] = ()
     list_per_page = 50
     show_full_result_count = False

@@ -86,11 +86,16 @@ class FilesPage:
 
 def map_named_files(conversation: Conversation, contents: Iterable[str]) -> dict[str, Attached]:
     """Return the files that prompts reference, by digest; one query, or none."""
-    digests = {one.digest for content in contents for one in _list_references(content)}
+    digests = {digest for content in contents for digest in list_referenced_digests(content)}
     if not digests:
         return {}
     rows = Attachment.objects.filter(conversation=conversation, data__in=digests)
     return {row.data_id: _show_row(row) for row in rows.order_by("-pk")}
+
+
+def list_referenced_digests(content: str) -> set[str]:
+    """Return the digests of the files that a prompt references."""
+    return {one.digest for one in _list_references(content)}
 
 
 def _list_references(content: str) -> tuple[attachment_refs.FileReference, ...]:

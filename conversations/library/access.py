@@ -1,4 +1,4 @@
-"""Access to a conversation: by its owner, by staff for review, or by a turn's own id."""
+"""Access to a conversation: by its owner, by a link of theirs, by staff for review, by a turn."""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ from django.db import connection
 from django.db.models import F, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 
+from conversations.accounts.api_tokens import digest_secret
 from conversations.budgets.prices import filter_models_of
+from conversations.conf import conf
 from conversations.log.prepared_rows import shape_of
 from conversations.log.settings_version import VERSION, note_settings_version
-from conversations.models import IS_LIVE, LIVE, Conversation, QueuedPrompt, Turn, User
+from conversations.models import (
+    IS_LIVE,
+    LIVE,
+    Conversation,
+    QueuedPrompt,
+    SharedLink,
+    Turn,
+    User,
+)
 
 #: What is in the trash for a time. What was due from its deletion on, as a temporary conversation
 #: is, is in no list while its answer stops, and is not brought back.
@@ -49,6 +60,38 @@ def list_kept(user: User) -> QuerySet[Conversation]:
 def load_any_conversation(public_id: UUID | str) -> Conversation:
     """Return any conversation, for review; the caller has checked the permission."""
     return get_object_or_404(Conversation, public_id=public_id)
+
+
+class LogInNeeded(Exception):
+    """A link lets in only people who are logged in."""
+
+
+def load_shared_link(token: str, *, is_logged_in: bool) -> SharedLink:
+    """Return the link with this token, with its conversation; raises Http404 and LogInNeeded.
+
+    One that never was, one whose time is over or that was revoked, and one to what is in the trash
+    or erased, are alike.
+    """
+    if conf.sharing not in ("people", "public"):
+        raise Http404("links are off")
+    if not is_logged_in and conf.sharing != "public":
+        raise LogInNeeded
+    rows = list_open_links().select_related("conversation")
+    link = get_object_or_404(rows, digest=digest_secret(token))
+    if not is_logged_in and link.audience != SharedLink.Audience.PUBLIC:
+        raise LogInNeeded
+    return link
+
+
+def list_open_links() -> QuerySet[SharedLink]:
+    """Return the links that let somebody in now, where the site has links at all."""
+    return SharedLink.objects.filter(
+        Q(expires_at=None) | Q(expires_at__gt=timezone.now()),
+        revoked_at=None,
+        conversation__deleted_at=None,
+        conversation__erase_at=None,
+        conversation__owner__is_active=True,
+    )
 
 
 def load_conversation(conversation_id: int) -> Conversation:

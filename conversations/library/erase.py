@@ -43,6 +43,7 @@ from conversations.models import (
     QueuedPrompt,
     Reservation,
     SearchText,
+    SharedLink,
     ToolCall,
     ToolSwitch,
     Turn,
@@ -141,6 +142,7 @@ def _list_rows(conversation: Conversation) -> tuple[list[QuerySet[Any]], list[Qu
     turns = Turn.objects.filter(conversation=conversation)
     beside: list[QuerySet[Any]] = [
         SearchText.objects.filter(conversation=conversation),
+        SharedLink.objects.filter(conversation=conversation),
         ToolSwitch.objects.filter(conversation=conversation),
         QueuedPrompt.objects.filter(conversation=conversation),
         Attachment.objects.filter(conversation=conversation),

@@ -44,6 +44,7 @@ from conversations.models.saved_prompts import SavedPrompt, SitePrompt
 from conversations.models.search import SearchText
 from conversations.models.second_factors import SecondFactorRule
 from conversations.models.sessions import Session, SessionStore
+from conversations.models.shared_links import SharedLink
 from conversations.models.site_chain import AnchorMark, DatabaseMove, SiteChain
 from conversations.models.tool_access import ToolRule, ToolSwitch
 from conversations.models.turns import (
@@ -121,6 +122,7 @@ __all__ = [
     "SecondFactorRule",
     "Session",
     "SessionStore",
+    "SharedLink",
     "SiteChain",
     "SitePrompt",
     "ToolCall",

@@ -21,6 +21,10 @@ class AccountEvent(models.Model):
         EMAIL_CHANGED = "email_changed", _("The e-mail address was changed")
         TOKEN_MADE = "token_made", _("A token of the API was made")
         TOKEN_REVOKED = "token_revoked", _("A token of the API was revoked")
+        LINK_MADE = "link_made", _("A link to a chat was made")
+        LINK_PUBLIC = "link_public", _("A link to a chat was made that needs no log-in")
+        LINK_REVOKED = "link_revoked", _("A link to a chat was revoked")
+        LINK_STOPPED = "link_stopped", _("An administrator revoked a link to a chat")
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="account_events")
     kind = models.CharField(max_length=24, choices=Kind)

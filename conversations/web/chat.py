@@ -24,6 +24,7 @@ from conversations.library.access import (
     load_owned_conversation,
     was_sent,
 )
+from conversations.library.shared_links import is_shared
 from conversations.live.publish import announce
 from conversations.log.settings_version import reading_settings
 from conversations.reductions.model_choice import read_choice_of
@@ -101,6 +102,7 @@ def _build_page(
     ended, running, bookmark = paging.split_running(conversation, page)
     meter = meters.read_meter(conversation, has_next=not any(turn.is_live for turn in running))
     return context | {
+        "is_shared": is_shared(conversation),
         "transcript": ended,
         "live_turns": running,
         # What waits for an answer to a question changes by a new version only. Naming the version

@@ -14,12 +14,14 @@ from conversations.files.attachments import drop_unsent
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations, is_erasure_pending
 from conversations.library.retention import find_limits
+from conversations.library.shared_links import list_audiences, revoke_links
 from conversations.library.sidebar import count_conversations
 from conversations.log.legal_holds import is_person_held, list_held
 from conversations.runtime import dispatch
 from conversations.runtime.adapters import workspace_for
 from conversations.saved_prompts.saved_prompts import delete_prompts
 from conversations.toolbox.mail_accounts import remove_mail_accounts
+from conversations.web.forms.log_in import read_peer
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import require_user
 
@@ -41,6 +43,7 @@ def render_data_page(
         "limits": find_limits(user),
         "held": list_held(user.pk).count(),
         "is_held": is_person_held(user.pk),
+        "can_share": bool(list_audiences()),
     }
     return render(request, "conversations/data.html", context | (extra or {}), status=status)
 
@@ -54,6 +57,7 @@ def delete(request: HttpRequest) -> HttpResponse:
         return render_data_page(
             request, {"delete_error": _("Type your user name to confirm.")}, 400
         )
+    revoke_links(owner=user, peer=read_peer(request))
     for turn in delete_everything(owner_id=user.pk):
         dispatch.stop_turn(turn)
     erase_due_conversations(owner_id=user.pk)

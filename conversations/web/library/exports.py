@@ -24,6 +24,7 @@ from conversations.accounts.preferences import read_preferences
 from conversations.context.view import wire
 from conversations.files.attachment_display import list_file_names, read_owned_bytes
 from conversations.library.access import load_owned_conversation
+from conversations.library.shared_links import export_links
 from conversations.runtime.adapters import workspace_for
 from conversations.saved_prompts.saved_prompts import export_prompts
 from conversations.transfer.exports import EXPORT_FORMATS, list_exported, name_file, write_record
@@ -79,6 +80,7 @@ def _list_members(user: User, with_events: bool) -> Iterator[tuple[str, Content]
             pieces = EXPORT_FORMATS[form].write(found, with_events=with_events)
             yield f"{form}/{name_file(found, form)}", (piece.encode() for piece in pieces)
     yield "prompts.json", [wire.encode(export_prompts(user.pk)).encode() + b"\n"]
+    yield "links.json", [wire.encode(export_links(user)).encode() + b"\n"]
     for key, name in list_file_names(user):
         # The key keeps files of one name apart.
         yield f"attached/{str(key)[:8]}-{name}", _read_file(partial(read_owned_bytes, user, key))

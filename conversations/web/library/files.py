@@ -7,6 +7,7 @@ changes, so browsers may cache it; proxies may not.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -25,6 +26,9 @@ from conversations.files.file_texts import format_megabytes
 from conversations.log.legal_holds import is_person_held
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import require_user
+
+if TYPE_CHECKING:
+    from conversations.models import Attachment
 
 CAREFUL = {
     "X-Content-Type-Options": "nosniff",
@@ -88,7 +92,13 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @require_safe
 def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Send the bytes of one of the user's own files."""
-    found = attachment_display.load_owned_attachment(require_user(request), file_id)
+    return build_file_response(
+        attachment_display.load_owned_attachment(require_user(request), file_id)
+    )
+
+
+def build_file_response(found: Attachment) -> HttpResponse:
+    """Return the bytes of a file: an image to show, anything else to store."""
     is_image = found.media_type in IMAGES
     kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type
     if found.ending:

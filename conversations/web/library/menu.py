@@ -16,6 +16,7 @@ from conversations.conf import conf
 from conversations.library import conversations
 from conversations.library.access import is_stored, load_owned_conversation
 from conversations.library.erase import erase_due_conversations
+from conversations.library.shared_links import list_audiences
 from conversations.library.sidebar import build_row, load_deleted_conversation
 from conversations.runtime import dispatch
 from conversations.web.page_shell import (
@@ -45,6 +46,7 @@ def _render_menu(
         "title": request.POST.get("title", conversation.title),
         "error": error,
         "trash_days": conf.trash_days,
+        "can_share": bool(list_audiences()),
     }
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/menu.html", context)
