@@ -190,7 +190,7 @@ class BudgetAlertAdmin(Choosing):
 
 @admin.register(AlertDelivery)
 class AlertDeliveryAdmin(ReadOnly):
-    actions = ("send_again",)  # type: ignore[assignment]
+    actions = ("send_again",)
     list_display = (
         "created_at", "alert", "receiver", "told_of", "state", "attempts", "next_try", "last_error",
     )  # fmt: skip

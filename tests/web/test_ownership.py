@@ -31,7 +31,7 @@ POSTS = {
     "star_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
     "import_prompts",
     "choose_model",
-    "copy_prompt", "delete_prompt",
+    "copy_prompt", "delete_prompt", "unshare", "revoke_links",
     "change_mail", "remove_mail", "remove_file", "dismiss_notice", "own_limit", "move_file",
     "delete_file",
     "restore_files", "empty_files", "log_out_elsewhere",
@@ -79,6 +79,7 @@ BOTH = (
         "favicon",
         "lab",
         "settings",
+        "share",
         "tools",
         "change_prompt",
         "use_prompt",
@@ -172,6 +173,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "restore_files", "empty_files", "change_mail", "remove_mail",
         "saved_prompts", "prompt_choices", "use_prompt", "change_prompt", "copy_prompt",
         "delete_prompt", "import_prompts",
+        "share", "unshare", "shared", "shared_file", "shared_links", "revoke_links",
         "sessions", "log_out_one", "log_out_everywhere", "stop_impersonation",
         "external_link", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip
@@ -252,7 +254,9 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
         v
         for v in VIEWS
         if v[1]
-        in POSTS | {"compact", "edit", "login", "setup", "settings", "lab", "tools"} | OF_A_PERSON
+        in POSTS
+        | {"compact", "edit", "login", "setup", "settings", "share", "lab", "tools"}
+        | OF_A_PERSON
     ],
 )
 def test_a_post_without_the_token_of_our_page_is_refused(
