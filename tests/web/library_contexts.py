@@ -9,11 +9,13 @@ from django.contrib.auth.forms import AuthenticationForm
 
 from conversations.accounts.second_factors import Passkey, SecondFactors
 from conversations.library.search import ExcerptPiece, SearchPage, SearchResult
+from conversations.library.shared_links import OwnLink
 from conversations.library.sidebar import Counts
 from conversations.saved_prompts.saved_prompts import PromptList, PromptRow
 from conversations.transcript.shapes import ConversationRow
 from conversations.transfer.uploads import Report
 from conversations.web.forms.saved_prompts import PromptForm
+from conversations.web.forms.shared_links import ShareForm
 from tests.web import samples
 
 
@@ -100,7 +102,36 @@ def prompt(words: str = "x") -> dict[str, Any]:
     return framed(words) | {"form": form, "prompt_id": samples.ID, "prompt": shown}
 
 
+def own_link(words: str, *, has_expired: bool = False) -> OwnLink:
+    at = samples.NOW
+    return OwnLink(
+        str(samples.ID), words, words, "people", words, True, at, at, 2, at, has_expired, 1
+    )
+
+
+def sharing(words: str = "x") -> dict[str, Any]:
+    link = own_link(words)
+    form = ShareForm({"audience": words, "ends": words, "day": words}, link=link, has_later=True)
+    return framed(words) | {
+        "conversation": samples.conversation(words),
+        "link": link,
+        "address": f"https://example.org/{words}",
+        "form": form,
+        "is_done": True,
+        "is_on_chat": True,
+    }
+
+
+def links(words: str = "x") -> dict[str, Any]:
+    address = f"https://example.org/{words}"
+    rows = [(own_link(words), address), (own_link(words, has_expired=True), "")]
+    return framed(words) | {"tab": "data", "links": rows}
+
+
 SHELVES: dict[str, Any] = {
+    "conversations/share.html": sharing,
+    "conversations/_partials/share.html": sharing,
+    "conversations/settings/shared_links.html": links,
     "conversations/search.html": searched,
     "conversations/_partials/found.html": missed,
     "conversations/menu.html": menu,

@@ -10,8 +10,9 @@ from uuid import UUID
 from conversations.agent import events
 from conversations.budgets.effective import Rule
 from conversations.budgets.notices import BudgetPill, Limits, Notice
+from conversations.library.shared_page import SharedPage, SharedRound, SharedTurn
 from conversations.log.tree import VersionPosition
-from conversations.models import Conversation
+from conversations.models import Conversation, SharedLink
 from conversations.reductions.model_choice import Level, ModelChoice, ModelOption
 from conversations.reductions.shapes import Change, PinState, Reduction
 from conversations.rendering import render_markdown, render_plain
@@ -202,6 +203,20 @@ def chat(words: str = "notes.md") -> dict[str, Any]:
         "draft": words,
         "error": words,
     }
+
+
+def shared(words: str = "notes.md") -> dict[str, Any]:
+    """The page of a link, with everything that one can show."""
+    full = turn(words)
+    rounds = tuple(
+        SharedRound(one.html, one.sources, one.tools, one.fallback) for one in full.rounds
+    )
+    shown = SharedTurn(
+        1, full.prompt_html, full.files, (*rounds, SharedRound("", is_left_out=True)), False, words
+    )
+    page = SharedPage(words, (shown, replace(shown, is_left_out=True)), 2)
+    link = SharedLink(conversation=conversation(words))
+    return {"page": page, "token": "token", "number": 1, "is_owner": True, "link": link}
 
 
 def event_context(event: events.Event, words: str = "notes.md") -> dict[str, Any]:

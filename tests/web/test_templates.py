@@ -69,6 +69,8 @@ PAGES: dict[str, Any] = {
         "reduction": samples.reduction(words),
     },
     "offline.html": lambda words="x": {"preferences": None},
+    "conversations/shared.html": samples.shared,
+    "conversations/shared_gone.html": lambda words="x": {},
     "conversations/output.html": lambda words="x": {
         "conversation": samples.conversation(words),
         "id": words,

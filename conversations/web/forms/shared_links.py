@@ -27,7 +27,11 @@ class ShareForm(forms.Form):
         widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
         input_formats=["%Y-%m-%d"],
     )
-    with_tools = forms.BooleanField(label=_("With tool calls and their results"), required=False)
+    with_tools = forms.BooleanField(
+        label=_("With tool calls and their results"),
+        required=False,
+        help_text=_("Answers may repeat what a tool returned, with or without this."),
+    )
     is_renewed = forms.BooleanField(label=_("With what was said since"), required=False)
 
     def __init__(self, data: Any = None, *, link: OwnLink | None, has_later: bool) -> None:
