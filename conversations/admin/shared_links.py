@@ -19,7 +19,7 @@ from conversations.library.shared_links import revoke_link
 from conversations.models import SharedLink, User
 from conversations.web.forms.log_in import read_peer
 
-_REVOKED = mark_recorded(gettext_noop("Revoked."))
+_REVOKED = mark_recorded(gettext_noop("Link revoked."))
 
 
 @admin.register(SharedLink)
