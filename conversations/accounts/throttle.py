@@ -189,11 +189,16 @@ def _drain(row: FailedLogIns, limit: _Limit, now: datetime) -> None:
 
 def _log_wait(row: FailedLogIns, wait: timedelta) -> None:
     who = row.user.public_id if row.user else "an unknown name" if row.name_digest else "all"
-    what = "links" if row.name_digest == _digest_name(LINKS) else f"log-ins of {who}"
+    what = "links to chats" if is_of_links(row) else f"log-ins of {who}"
     logger.warning(
         "%s from %s are refused for %d s after %d attempts",
         what, row.peer or "all addresses", wait.total_seconds(), row.count,
     )  # fmt: skip
+
+
+def is_of_links(row: FailedLogIns) -> bool:
+    """Return whether a count is one of links to chats that do not work."""
+    return row.name_digest == _digest_name(LINKS)
 
 
 def _normalize_peer(peer: str) -> str:

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from conversations.accounts.throttle import is_of_links
 from conversations.admin.base import ReadOnly
 from conversations.models import FailedLogIns
 
@@ -41,4 +42,6 @@ class FailedLogInsAdmin(ReadOnly):
     def whose(self, row: FailedLogIns) -> str:
         if row.user is not None:
             return row.user.get_username()
+        if is_of_links(row):
+            return str(_("links to chats"))
         return str(_("a name nobody has") if row.name_digest else _("all names together"))

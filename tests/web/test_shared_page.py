@@ -172,6 +172,9 @@ def test_guesses_of_strangers_are_counted_and_keep_nobody_from_logging_in(settin
     wrong = {"username": "ada", "password": "wrong"}
     assert client.post("/accounts/login/", wrong).status_code == 200
     assert client.get("/s/guess/")["Retry-After"]
+    root = client_of(people_and_turns.person("root", is_staff=True, is_superuser=True))
+    listed = root.get("/admin/conversations/failedlogins/").content.decode()
+    assert "links to chats" in listed
 
 
 def test_guesses_of_who_is_logged_in_are_no_count(eve: Client) -> None:

@@ -15,6 +15,7 @@ from django.db import OperationalError, connection
 from agentweb import env
 from agentweb.serving.server_process import lock_data_folder
 from conversations.audit.verify import Tally, verify_everything
+from conversations.library.access import list_open_links
 from conversations.operations.backup import databases, site_backup
 from conversations.operations.backup.archive import BackupError, Manifest
 from conversations.operations.backup.old_access import end_old_access, list_old_access
@@ -95,6 +96,11 @@ class Command(BaseCommand):
         files = site_backup.restore_workspace_files(folder=folder)
         anchors = site_backup.restore_anchors(manifest=manifest, folder=folder)
         self.stdout.write(f"The site of {manifest.made_at} is back: {files} files; {anchors}.")
+        if links := list_open_links().count():
+            self.stdout.write(
+                f"Links to chats that work: {links}. One that was revoked since the backup works"
+                " again; the list of shared links in the admin revokes it."
+            )
 
     def tell_access(self, *, ends: bool) -> None:
         """End what the backup brings back of access, or tell what that is."""
