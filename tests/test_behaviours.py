@@ -205,6 +205,10 @@ BEHAVIOURS: dict[str, tuple[str, str]] = {
         "states",
         "an_answer_that_ends_unseen_marks_its_tab",
     ),
+    "a chat is shared by a link, read without a script and taken back": (
+        "sharing",
+        "a_link_is_made_read_by_a_stranger_and_revoked",
+    ),
     # The context and the budget.
     "the gauge has colours from 70 and 90 percent": (
         "ways_on",

@@ -11,6 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from conversations.models import SharedLink, User
 from tests.support import people_and_turns, stored_turns
@@ -50,6 +51,17 @@ def test_staff_see_who_shares_which_chat_and_neither_the_link_nor_the_chat() -> 
         for word in (token_of(link), link.digest, "A title that is content", "4711"):
             assert word not in html
     assert "ada" in read(client, f"{LIST}?audience__exact=people&q=ada")
+
+
+def test_the_list_costs_the_same_however_long_it_is() -> None:
+    client, counts = staff("Administrator"), []
+    for name in ("ada", "bea", "cleo"):
+        shared(stored_turns.played(name).conversation)
+        shared(stored_turns.played(name).conversation)
+        with CaptureQueriesContext(connection) as found:
+            read(client, LIST)
+        counts.append(len(found))
+    assert len(set(counts)) == 1
 
 
 def test_who_may_revokes_and_it_is_on_record() -> None:
