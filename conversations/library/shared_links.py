@@ -28,6 +28,8 @@ from conversations.log.tree import filter_path_turns
 from conversations.models import LIVE, Conversation, SharedLink, User
 
 Audience = SharedLink.Audience
+#: What its owner changes of a link.
+_CHANGED = ("leaf", "audience", "with_tools", "expires_at")
 #: Bytes of a token.
 TOKEN_BYTES = 24
 
@@ -95,7 +97,8 @@ def share_conversation(
         link.leaf = _find_last_turn(row)
     link.audience, link.with_tools = terms.audience, terms.with_tools
     link.expires_at = terms.expires_at
-    link.save()
+    # Not the whole row: whoever revokes it meanwhile has the last word.
+    link.save(update_fields=None if link.pk is None else _CHANGED)
     return link
 
 
@@ -172,10 +175,6 @@ def list_own_links(user: User) -> list[OwnLink]:
     )
     now = timezone.now()
     return [_show(row, row.conversation, now) for row in rows.select_related("conversation")]
-
-
-def count_open(links: list[OwnLink]) -> int:
-    return sum(not link.has_expired for link in links)
 
 
 def _show(link: SharedLink, conversation: Conversation, now: datetime) -> OwnLink:
