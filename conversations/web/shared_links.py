@@ -72,7 +72,11 @@ def unshare(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     links = shared_links.list_own_links(require_user(request))
-    context = build_page_context(request) | {"tab": "data", "links": _address_all(request, links)}
+    is_off = not shared_links.list_audiences()
+    shown = [
+        (link, "" if link.has_expired or is_off else _find_address(request, link)) for link in links
+    ]
+    context = build_page_context(request) | {"tab": "data", "links": shown, "is_off": is_off}
     return render(request, "conversations/settings/shared_links.html", context)
 
 
@@ -119,9 +123,3 @@ def _find_address(request: HttpRequest, link: shared_links.OwnLink | None) -> st
     if link is None or not link.token:
         return ""
     return request.build_absolute_uri(reverse("shared", args=[link.token]))
-
-
-def _address_all(
-    request: HttpRequest, links: list[shared_links.OwnLink]
-) -> list[tuple[shared_links.OwnLink, str]]:
-    return [(link, "" if link.has_expired else _find_address(request, link)) for link in links]

@@ -146,8 +146,12 @@ def test_strangers_are_offered_where_the_site_has_such_links(ada: Played, settin
 
 
 def test_where_there_are_no_links_nothing_leads_to_them(ada: Played, settings: Any) -> None:
+    link = shared(ada.conversation)
     settings.AGENTWEB_SHARING = "off"
     client = client_of(ada.user)
+    listed = html_of(client, "/settings/data/links/")
+    assert "This site has no such links." in listed
+    assert token_of(link) not in listed
     assert client.get(f"{chat_path(ada)}/share/").status_code == 404
     assert "Share…" not in html_of(client, f"{chat_path(ada)}/menu/")
     assert "/settings/data/links/" not in html_of(client, "/settings/data/")
