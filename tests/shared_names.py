@@ -69,6 +69,8 @@ MEANINGS = {
     "search": "full-text search of conversations",
     "second_factors": "what is asked for besides a password",
     "sessions": "browsers in which somebody is logged in",
+    "shared_links": "links with which others read a chat",
+    "shared_page": "what such a link shows",
     "shapes": "the values that templates get",
     "side_calls": "calls outside of turns",
     "summary": "text by the model in the place of messages",

@@ -119,6 +119,7 @@ FACTS = {
     "QueuedPrompt": "payload_digest",
     "SearchText": "kind",
     "Session": "device network session_data session_key",
+    "SharedLink": "digest",
     "SiteChain": "chain",
     "SitePrompt": "command text title",
     "ToolCall": "effect given_id name origin tool_use_id",

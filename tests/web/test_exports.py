@@ -134,6 +134,7 @@ def test_an_archive_of_nothing_is_one_too(settings: Any, tmp_path: Any) -> None:
         "account.json",
         "conversations.jsonl",
         "prompts.json",
+        "links.json",
     }
 
 
