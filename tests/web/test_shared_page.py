@@ -51,6 +51,19 @@ def test_the_page_is_the_chat_to_read_and_nothing_else(eve: Client) -> None:
     )
 
 
+def test_who_reads_by_a_link_can_do_nothing_to_the_chat(eve: Client) -> None:
+    played = stored_turns.played()
+    path = path_of(shared(played.conversation))
+    assert eve.get(path).status_code == 200
+    before = people_and_turns.everything()
+    for form in ("send/", "stop/", "edit/1/", "retry/1/", "fork/1/", "share/", "share/revoke/"):
+        assert (
+            eve.post(f"/c/{played.conversation.public_id}/{form}", {"text": "x"}).status_code == 404
+        )
+    assert eve.get(f"/c/{played.conversation.public_id}/").status_code == 404
+    assert people_and_turns.everything() == before
+
+
 def test_no_machine_keeps_it_and_no_other_site_learns_its_address(eve: Client) -> None:
     path = path_of(shared(stored_turns.played().conversation))
     for address in (path, "/s/unknown/"):
@@ -145,6 +158,7 @@ def test_files_are_sent_below_the_link_alone_and_nobody_keeps_them(eve: Client) 
         assert response["Cache-Control"] == "private, no-store"
         assert "sandbox" in response["Content-Security-Policy"]
         assert eve.get(f"/files/{file.public_id}").status_code == 404
+        assert eve.post(f"/files/{file.public_id}/remove/").status_code == 404
         assert eve.get(f"/s/unknown/files/{file.public_id}").status_code == 404
         assert Client().get(address).status_code == 302
     assert f"/files/{files[1].public_id}/text/" not in html
