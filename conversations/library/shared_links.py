@@ -87,18 +87,20 @@ def share_conversation(
         SharedLink.objects.filter(pk=link.pk).update(revoked_at=now)
         link = None
     was_public = link is not None and link.audience == Audience.PUBLIC
+    is_public, is_new = terms.audience == Audience.PUBLIC, link is None
     if link is None:
         link = SharedLink(conversation=row, leaf=_find_last_turn(row))
         link.digest = digest_secret(compute_token(link))
-        record_event(user=_owner_of(row), kind=_name_making(terms), peer=peer)
-    elif terms.audience == Audience.PUBLIC and not was_public:
+    if is_public and not was_public:
         record_event(user=_owner_of(row), kind=Kind.LINK_PUBLIC, peer=peer)
+    elif is_new:
+        record_event(user=_owner_of(row), kind=Kind.LINK_MADE, peer=peer)
     if is_renewed:
         link.leaf = _find_last_turn(row)
     link.audience, link.with_tools = terms.audience, terms.with_tools
     link.expires_at = terms.expires_at
     # Not the whole row: whoever revokes it meanwhile has the last word.
-    link.save(update_fields=None if link.pk is None else _CHANGED)
+    link.save(update_fields=None if is_new else _CHANGED)
     return link
 
 
@@ -121,10 +123,6 @@ def _find_last_turn(row: Conversation) -> int:
 
 def _owner_of(row: Conversation) -> User:
     return User.objects.get(pk=row.owner_id)
-
-
-def _name_making(terms: LinkTerms) -> Kind:
-    return Kind.LINK_PUBLIC if terms.audience == Audience.PUBLIC else Kind.LINK_MADE
 
 
 @transact
