@@ -126,12 +126,15 @@ def _owner_of(row: Conversation) -> User:
 
 
 @transact
-def revoke_link(*, conversation: Conversation, actor: User, peer: str) -> bool:
-    """Revoke the link of a conversation; False where it has none. Its owner is told of staff."""
+def revoke_link(*, conversation: Conversation, actor: User | None, peer: str) -> bool:
+    """Revoke the link of a conversation; False where it has none. Its owner is told of others.
+
+    No actor: a command's operator.
+    """
     rows = SharedLink.objects.filter(conversation=conversation, revoked_at=None)
     if not rows.update(revoked_at=timezone.now(), revoked_by=actor):
         return False
-    is_own = actor.pk == conversation.owner_id
+    is_own = actor is not None and actor.pk == conversation.owner_id
     kind = Kind.LINK_REVOKED if is_own else Kind.LINK_STOPPED
     # The address of staff is nobody else's business.
     record_event(user=_owner_of(conversation), kind=kind, peer=peer if is_own else "")

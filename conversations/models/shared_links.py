@@ -36,7 +36,7 @@ class SharedLink(models.Model):
     #: None: it does not end by itself.
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
-    #: Who revoked it; None: another one took its place after its time.
+    #: Who revoked it; None: another one took its place after its time, or a command's operator did.
     revoked_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )

@@ -127,31 +127,6 @@ def test_a_backup_made_under_load_comes_back_whole(tmp_path: Path, request: Any)
     assert "chain intact" in said
 
 
-SHARED = """
-from tests.support import shared_links, stored_turns
-shared_links.shared(stored_turns.played().conversation)
-"""
-REVOKED = """
-from django.utils import timezone
-from conversations.models import SharedLink
-SharedLink.objects.update(revoked_at=timezone.now())
-"""
-
-
-def test_a_restore_says_how_many_links_to_chats_work_again(tmp_path: Path, request: Any) -> None:
-    server = request.getfixturevalue("postgres") if DATABASE == "postgres" else None
-    site, path = Site(tmp_path / "site", server, is_new=False), tmp_path / "backup.tar"
-    site.execute(SHARED)
-    site.manage("backup", str(path))
-    site.execute(REVOKED)
-    said = site.manage("restore", str(path), "--force")
-    assert "Links to chats that work: 1." in said
-    assert "chain intact" in said
-    site.execute(REVOKED)
-    site.manage("backup", str(tmp_path / "later.tar"))
-    assert "Links" not in site.manage("restore", str(tmp_path / "later.tar"), "--force")
-
-
 @pytest.mark.only_database("sqlite", "of files, not of the database")
 def test_files_that_are_lost_or_damaged_are_named_and_come_back(tmp_path: Path) -> None:
     site, path = Site(tmp_path / "site", None, is_new=False), tmp_path / "backup.tar"

@@ -12,22 +12,28 @@ GIVEN = """
 from conversations.accounts.api_tokens import make_token
 from conversations.invitations.invitations import make_invitation
 from conversations.models import ApiToken, User
+from tests.support import shared_links, stored_turns
 ada = User.objects.create_user("ada")
 for name in ("report", "till"):
     make_token(owner=ada, name=name, scopes=(), days=9, peer="")
 make_invitation(made_by=ada)
+shared_links.shared(stored_turns.played().conversation)
 """
 ENDED = """
 from conversations.accounts.api_tokens import revoke_token
 from conversations.invitations.invitations import withdraw_invitation
-from conversations.models import AccountEvent, ApiToken, Invitation
+from conversations.library.shared_links import revoke_link
+from conversations.models import ApiToken, Invitation, SharedLink
 for token in ApiToken.objects.all(): revoke_token(token=token, peer="")
 for one in Invitation.objects.all(): withdraw_invitation(invitation=one, actor=one.made_by)
+for one in SharedLink.objects.all():
+    revoke_link(conversation=one.conversation, actor=one.conversation.owner, peer="")
 """
 OPEN = """
-from conversations.models import ApiToken, Invitation
-for rows in ApiToken.objects.filter(revoked_at=None), Invitation.objects.filter(withdrawn_at=None):
-    print(rows.count())
+from conversations.models import ApiToken, Invitation, SharedLink
+print(ApiToken.objects.filter(revoked_at=None).count())
+print(Invitation.objects.filter(withdrawn_at=None).count())
+print(SharedLink.objects.filter(revoked_at=None).count())
 """
 
 
@@ -39,11 +45,11 @@ def test_what_was_ended_since_the_backup_is_told_of_or_ended_anew(
     site.execute(GIVEN)
     site.manage("backup", str(path))
     site.execute(ENDED)
-    assert site.execute(OPEN).split() == ["0", "0"]
+    assert site.execute(OPEN).split() == ["0", "0", "0"]
     said = site.manage("restore", str(path), "--force")
-    assert "of 2 API tokens and 1 invitations" in said
-    assert site.execute(OPEN).split() == ["2", "1"]
+    assert "of 2 API tokens, 1 invitations and 1 links to chats, those" in said
+    assert site.execute(OPEN).split() == ["2", "1", "1"]
     said = site.manage("restore", str(path), "--force", "--end-access")
-    assert "Revoked API tokens: 2; withdrawn invitations: 1." in said
+    assert "Ended: 2 API tokens, 1 invitations and 1 links to chats." in said
     assert "chain intact" in said
-    assert site.execute(OPEN).split() == ["0", "0"]
+    assert site.execute(OPEN).split() == ["0", "0", "0"]

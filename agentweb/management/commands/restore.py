@@ -15,7 +15,6 @@ from django.db import OperationalError, connection
 from agentweb import env
 from agentweb.serving.server_process import lock_data_folder
 from conversations.audit.verify import Tally, verify_everything
-from conversations.library.access import list_open_links
 from conversations.operations.backup import databases, site_backup
 from conversations.operations.backup.archive import BackupError, Manifest
 from conversations.operations.backup.old_access import end_old_access, list_old_access
@@ -45,7 +44,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--end-access",
             action="store_true",
-            help="revoke the API tokens and withdraw the open invitations that are in the backup",
+            help="end the API tokens, invitations and links to chats that work by the backup",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -96,25 +95,17 @@ class Command(BaseCommand):
         files = site_backup.restore_workspace_files(folder=folder)
         anchors = site_backup.restore_anchors(manifest=manifest, folder=folder)
         self.stdout.write(f"The site of {manifest.made_at} is back: {files} files; {anchors}.")
-        if links := list_open_links().count():
-            self.stdout.write(
-                f"Links to chats that work: {links}. One that was revoked since the backup works"
-                " again; the list of shared links in the admin revokes it."
-            )
 
     def tell_access(self, *, ends: bool) -> None:
         """End what the backup brings back of access, or tell what that is."""
         if ends:
-            revoked, withdrawn = end_old_access()
-            self.stdout.write(f"Revoked API tokens: {revoked}; withdrawn invitations: {withdrawn}.")
+            self.stdout.write(f"Ended: {end_old_access()}.")
             return
-        tokens, invitations = list_old_access()
-        if tokens or invitations:
+        if found := list_old_access():
             self.stdout.write(
-                f"What was ended since the backup works again: of {len(tokens)} API tokens and"
-                f" {len(invitations)} invitations, those that should not must be ended anew, in the"
-                " admin, or all of them by a restore with --end-access. Accounts, passwords and"
-                " second factors are those of the backup, too."
+                f"What was ended since the backup works again: of {found}, those that should not"
+                " must be ended anew, in the admin, or all of them by a restore with --end-access."
+                " Accounts, passwords and second factors are those of the backup, too."
             )
 
     def verify(self) -> None:
