@@ -37,6 +37,7 @@ MEANINGS = {
     "effort": "the level of effort that a group has",
     "email_address": "a person's own e-mail address",
     "errors": "the exceptions of a package",
+    "folders": "places that people make for their conversations",
     "host": "the machine a process runs on",
     "in_full": "contexts sent without reductions",
     "job": "what the agent loop is started with",

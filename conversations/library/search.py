@@ -42,6 +42,8 @@ class SearchResult:
     excerpt: tuple[ExcerptPiece, ...]
     at: datetime
     is_archived: bool
+    #: The name of the conversation's folder; "": it is in none.
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,11 @@ def search_messages(
         SearchText.objects.filter(owner=user, words__matches=phrases)
         .filter(conversation__owner=user, conversation__deleted_at=None)
         .filter(conversation__erase_at=None)
-        .select_related("conversation")
+        .select_related("conversation__folder")
         .only(
             "seq", "kind", "text", "at",
             "conversation__public_id", "conversation__title", "conversation__archived_at",
+            "conversation__folder__name",
         )
         .order_by("-at", "-id")
     )  # fmt: skip
@@ -91,6 +94,7 @@ def _build_result(row: SearchText, wanted: tuple[search_terms.Phrase, ...]) -> S
         excerpt=() if row.kind == "title" else tuple(cut_excerpt(row.text, wanted)),
         at=row.at,
         is_archived=row.conversation.archived_at is not None,
+        folder=folder.name if (folder := row.conversation.folder) else "",
     )
 
 

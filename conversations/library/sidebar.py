@@ -1,16 +1,19 @@
-"""The list of conversations: starred first, then by day of the last message; archived apart.
+"""The list of conversations: starred, in folders, then by day of the last message; archived apart.
 
-A page costs one query, the first one two. The next page continues under the heading where this one
-ended.
+Each conversation stands in one place of it. A page costs one query; the first one three, and a
+fourth where folders are open, however many there are. The next page continues under the heading
+where this one ended.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.dateformat import format as dated
@@ -18,39 +21,106 @@ from django.utils.translation import gettext as _
 
 from conversations.library.access import IN_TRASH, list_kept
 from conversations.library.conversations import MOST_STARRED
+from conversations.library.folders import list_folders
 from conversations.log.legal_holds import is_held
-from conversations.models import IS_LIVE, Conversation, Turn, User
+from conversations.models import IS_LIVE, Conversation, Folder, Turn, User
 from conversations.models.cursor import Cursor, format_cursor
-from conversations.transcript.shapes import ConversationRow, Sidebar
+from conversations.transcript.shapes import ConversationRow, FolderRow, Sidebar
 
 PAGE = 40
+#: Folders that stay open, those opened last; the conversations that an open one shows. Its page has
+#: all.
+MOST_OPEN, IN_FOLDER = 10, 10
 
 
 def read_sidebar(
     user: User, current: Conversation | None = None, *, archived: bool = False, after: str = ""
 ) -> Sidebar:
     """Return a page of the user's conversations: the newest, or those after a cursor."""
-    place = Cursor.read(after)
+    place, now = Cursor.read(after), timezone.now()
     rows = annotate_rows(list_kept(user).filter(archived_at__isnull=not archived))
-    newest = rows.filter(pinned_at=None).order_by("-updated_at", "-id")
+    unfiled = rows.filter(pinned_at=None) if archived else rows.filter(pinned_at=None, folder=None)
+    page, more = _read_page(unfiled, place)
     starred: list[Conversation] = []
-    if place is not None:
-        newest = newest.filter(Q(updated_at__lt=place.at) | Q(updated_at=place.at, id__lt=place.id))
-    else:
+    if place is None and not archived:
         starred = list(rows.exclude(pinned_at=None).order_by("-pinned_at", "-id")[:MOST_STARRED])
-    page = list(newest[: PAGE + 1])
-    more = format_cursor(page[PAGE - 1].updated_at, page[PAGE - 1].pk) if len(page) > PAGE else ""
-    now = timezone.now()
     groups: dict[str, list[ConversationRow]] = {}
-    if starred:
-        groups[_("Starred")] = [build_row(row, current) for row in starred]
-    for row in page[:PAGE]:
+    for row in page:
         groups.setdefault(name_period(row.updated_at, now), []).append(build_row(row, current))
     return Sidebar(
         tuple((name, tuple(found)) for name, found in groups.items()),
         after=more,
         heading=name_period(place.at, now) if place else "",
         archived=archived,
+        starred=tuple(build_row(row, current) for row in starred),
+        folders=_read_folders(user, current) if place is None and not archived else (),
+    )
+
+
+def read_folder(
+    user: User, folder: Folder, current: Conversation | None = None, *, after: str = ""
+) -> Sidebar:
+    """Return a page of a folder's conversations, newest first; those that are starred, too."""
+    rows = annotate_rows(list_kept(user).filter(archived_at=None, folder=folder))
+    page, more = _read_page(rows, Cursor.read(after))
+    found = tuple(build_row(row, current) for row in page)
+    groups = (("", found),) if found else ()
+    return Sidebar(groups, after=more, folder=str(folder.public_id))
+
+
+def read_folder_row(user: User, folder: Folder, current: Conversation | None = None) -> FolderRow:
+    """Return a folder as the list shows it."""
+    opened = [folder] if folder.opened_at else []
+    return _build_folder(folder, _read_opened(user, opened), current)
+
+
+def _read_page(
+    rows: QuerySet[Conversation], place: Cursor | None
+) -> tuple[list[Conversation], str]:
+    """Return the newest rows, or those after a place, and the cursor of the next page."""
+    newest = rows.order_by("-updated_at", "-id")
+    if place is not None:
+        newest = newest.filter(Q(updated_at__lt=place.at) | Q(updated_at=place.at, id__lt=place.id))
+    page = list(newest[: PAGE + 1])
+    more = format_cursor(page[PAGE - 1].updated_at, page[PAGE - 1].pk) if len(page) > PAGE else ""
+    return page[:PAGE], more
+
+
+def _read_folders(user: User, current: Conversation | None) -> tuple[FolderRow, ...]:
+    folders = list_folders(user)
+    times = [(row.opened_at, row) for row in folders if row.opened_at]
+    times.sort(key=lambda pair: pair[0], reverse=True)
+    rows = _read_opened(user, [row for _, row in times[:MOST_OPEN]])
+    return tuple(_build_folder(row, rows, current) for row in folders)
+
+
+def _read_opened(user: User, folders: Sequence[Folder]) -> dict[int, list[Conversation]]:
+    """Return the newest conversations of each folder: one more than are shown, if there are."""
+    found: dict[int, list[Conversation]] = {folder.pk: [] for folder in folders}
+    if not found:
+        return found
+    listed = list_kept(user).filter(folder__in=found, archived_at=None, pinned_at=None)
+    newest = [F("updated_at").desc(), F("id").desc()]
+    place = Window(RowNumber(), partition_by=F("folder_id"), order_by=newest)
+    # Whether a turn runs is asked of the rows that are shown, not of all that are counted.
+    first = listed.annotate(place=place).filter(place__lte=IN_FOLDER + 1).values("pk")
+    rows = annotate_rows(Conversation.objects.filter(pk__in=first), "folder")
+    for row in rows.order_by("-updated_at", "-id"):
+        found[row.folder_id or 0].append(row)
+    return found
+
+
+def _build_folder(
+    folder: Folder, opened: Mapping[int, list[Conversation]], current: Conversation | None
+) -> FolderRow:
+    rows = opened.get(folder.pk, [])
+    return FolderRow(
+        id=str(folder.public_id),
+        name=folder.name,
+        is_open=folder.pk in opened,
+        is_current=current is not None and current.folder_id == folder.pk,
+        rows=tuple(build_row(row, current) for row in rows[:IN_FOLDER]),
+        has_more=len(rows) > IN_FOLDER,
     )
 
 

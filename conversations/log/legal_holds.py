@@ -6,8 +6,9 @@ once more under the lock that placing one needs, so it never overtakes a hold; m
 may, and then the chat is held in the trash. A hold covers what a chat consists of, its attached
 files included. One of a person also covers files that were not sent, mail accounts, and the
 workspace: there what is replaced or deleted goes to the trash of files, from which nothing is
-discarded, not even for room; and saved prompts, which are neither changed nor deleted. Whoever
-discards any of it has locked the person's row, as placing such a hold does.
+discarded, not even for room; saved prompts, which are neither changed nor deleted; and folders,
+which are not deleted. Whoever discards any of it has locked the person's row, as placing such a
+hold does.
 
 Who is held is told so, without the reason, on the page of their data: a deletion that is silently
 not done would be a lie, and the refusal tells as much.

@@ -15,6 +15,7 @@ from conversations.models.closed_days import ClosedDay, PersonDay
 from conversations.models.cost_centres import CostCentre
 from conversations.models.effort import EffortRule
 from conversations.models.erasures import ErasedDigests, Erasure, ErasureProof
+from conversations.models.folders import Folder
 from conversations.models.impersonations import Impersonation, ImpersonationEnd
 from conversations.models.invitations import Invitation, InvitationDecision
 from conversations.models.ledger import (
@@ -96,6 +97,7 @@ __all__ = [
     "ErasureProof",
     "FailedLogIns",
     "FileState",
+    "Folder",
     "Grant",
     "HoldRelease",
     "Impersonation",

@@ -114,6 +114,16 @@ class Conversation(models.Model):
     #: The number of its links that are anchored outside the database.
     anchored = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     pinned_at = models.DateTimeField(null=True, blank=True)
+    #: Of the same owner. It stays while the chat is archived or in the trash.
+    folder = models.ForeignKey(
+        "conversations.Folder",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="conversations",
+        db_index=False,
+    )
     archived_at = models.DateTimeField(null=True, blank=True)
     #: When it was moved to the trash, and when it is due for erasure; of a temporary conversation
     #: the second is set from its start.
@@ -139,6 +149,19 @@ class Conversation(models.Model):
                 fields=["id"],
                 condition=models.Q(links__gt=models.F("anchored")),
                 name="conversation_unanchored",
+            ),
+            models.Index(
+                fields=["folder", "-updated_at"],
+                condition=models.Q(folder__isnull=False),
+                name="conversation_folder",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(folder=None)
+                | models.Q(erase_at=None)
+                | models.Q(deleted_at__isnull=False),
+                name="conversation_temporary_no_folder",
             ),
         ]
 

@@ -276,17 +276,38 @@ class ConversationRow:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderRow:
+    """A folder in the list; `rows` are its newest conversations while it is open there."""
+
+    id: str
+    name: str
+    is_open: bool = False
+    #: Whether the conversation of the page is in it.
+    is_current: bool = False
+    rows: tuple[ConversationRow, ...] = ()
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sidebar:
     """Conversations under date headings: ("Today", rows), newest first.
 
     `after` is the cursor of the last row when there are more; `heading` the one that the previous
-    page ended under.
+    page ended under. What is starred or in a folder stands there alone, on the first page. The list
+    of one `folder` has its conversations under no heading.
     """
 
     groups: tuple[tuple[str, tuple[ConversationRow, ...]], ...] = ()
     after: str = ""
     heading: str = ""
     archived: bool = False
+    starred: tuple[ConversationRow, ...] = ()
+    folders: tuple[FolderRow, ...] = ()
+    folder: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.groups or self.starred or self.folders)
 
 
 @dataclass(frozen=True, slots=True)

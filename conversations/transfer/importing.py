@@ -18,9 +18,10 @@ from django.utils import timezone
 
 from conversations.context.view import wire
 from conversations.files.attachments import store_imported_files
+from conversations.library.folders import find_or_add_folder
 from conversations.log.chain import append_rows
 from conversations.log.search_index import index_messages, index_title
-from conversations.models import Conversation, Erasure, Message, Turn, User
+from conversations.models import Conversation, Erasure, Folder, Message, Turn, User
 from conversations.transfer.recordings import AlreadyImported, Entry, Exchange, Recording
 
 
@@ -39,6 +40,7 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
                 model=model,
                 instructions=recording.instructions,
                 effort=recording.effort,
+                folder=_find_folder(user, recording),
             )
             _store(conversation, recording.exchanges)
             _date(conversation, recording)
@@ -48,6 +50,13 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
             raise
         raise AlreadyImported(f"{recording.id} was imported before, as {public_id}") from error
     return conversation
+
+
+def _find_folder(user: User, recording: Recording) -> Folder | None:
+    """Return the folder of the recorded name; none where the user cannot have another one."""
+    if not recording.folder:
+        return None
+    return find_or_add_folder(owner_id=user.pk, name=recording.folder)
 
 
 def _derive_public_id(user: User, recording: Recording) -> UUID:

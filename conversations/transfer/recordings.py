@@ -85,6 +85,8 @@ class Recording:
     effort: str = ""
     #: The model as the record names it, which need not be one of this site; "": it names none.
     model: str = ""
+    #: The name of the folder it was in; "": none.
+    folder: str = ""
 
 
 def read_record(line: bytes) -> Recording:
@@ -137,6 +139,7 @@ def _parse(record: dict[str, Any]) -> Recording:
         parse_time(record.get("updated_at")),
         clean_effort(record.get("effort")),
         clean_title(record.get("model")),
+        clean_title(record.get("folder")),
     )
 
 

@@ -94,8 +94,10 @@ def _write_copy(origin: _Origin, entries: list[_Entry]) -> Conversation:
     _copy_attachments(row, copy, entries)
     ToolSwitch.objects.bulk_create(_copy_row(one, copy, {}) for one in row.tool_switches.all())
     copy_index(origin=row, copy=copy)
-    # What was erased meanwhile may be missing from the copy.
-    lock_for_send(row)
+    # What was erased meanwhile may be missing from the copy. Its folder may be another one by now.
+    copy.folder_id = lock_for_send(row).folder_id
+    if copy.folder_id is not None:
+        copy.save(update_fields=["folder"])
     reopen_days(copy.turns.all(), copy.transformations.all())
     return copy
 

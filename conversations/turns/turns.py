@@ -22,7 +22,7 @@ from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
 from conversations.log.settings_version import reading_settings
 from conversations.log.texts import make_storable
-from conversations.models import LIVE, ApiCall, Conversation, Message, QueuedPrompt, Turn
+from conversations.models import LIVE, ApiCall, Conversation, Folder, Message, QueuedPrompt, Turn
 from conversations.turns.billed_usage import Timing
 from conversations.turns.calls import store_ending
 from conversations.turns.drafts import drop_draft
@@ -66,8 +66,12 @@ def start_conversation(
     attachments: Sequence[UUID] = (),
     effort: str = "",
     is_temporary: bool = False,
+    folder: UUID | None = None,
 ) -> Turn:
-    """Start a conversation, titled with its first words; a repeat returns the first one."""
+    """Start a conversation, titled with its first words; a repeat returns the first one.
+
+    It comes into the owner's `folder`, if that is still there: a message is not lost with one.
+    """
     lock_owner(owner_id)
     compose = partial(compose_prompt, text=text, client_id=client_id, attachments=attachments)
     begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
@@ -83,12 +87,19 @@ def start_conversation(
         effort=effort,
         title=title,
         erase_at=timezone.now() + timedelta(hours=hours) if hours > 0 else None,
+        folder=None if hours > 0 else _find_folder(owner_id, folder),
     )
     index_title(conversation=conversation)
     demand_slot(conversation)
     prompt = compose(conversation=conversation)
     attach_prompt_files(conversation, prompt)
     return open_turn(lock_conversation(conversation.pk), prompt)
+
+
+def _find_folder(owner_id: int, public_id: UUID | None) -> Folder | None:
+    if public_id is None:
+        return None
+    return Folder.objects.filter(owner_id=owner_id, public_id=public_id).first()
 
 
 @transact

@@ -25,6 +25,7 @@ from conversations.library.access import (
     was_sent,
 )
 from conversations.library.shared_links import is_shared
+from conversations.library.folders import find_folder, open_folder
 from conversations.live.publish import announce
 from conversations.log.settings_version import reading_settings
 from conversations.reductions.model_choice import read_choice_of
@@ -48,7 +49,7 @@ from conversations.web.page_shell import build_page_context, refuse_post
 from conversations.web.responses import answer_post, redirect_post, require_user
 
 if TYPE_CHECKING:
-    from conversations.models import Conversation
+    from conversations.models import Conversation, Folder
 
 
 @login_required
@@ -61,6 +62,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def new_chat(request: HttpRequest) -> HttpResponse:
+    """An empty chat, which is to be temporary or in a folder where the address says so."""
     return render(request, "conversations/chat.html", _build_page(request, None))
 
 
@@ -95,8 +97,8 @@ def _build_page(
     }
     away = chosen.put_away
     if conversation is None:
-        limits = find_limits(user.pk, choice.model, put_away=away)
-        return context | _read_temporary(request) | {"limits": limits}
+        context["limits"] = find_limits(user.pk, choice.model, put_away=away)
+        return context | _read_temporary(request) | {"folder": _read_folder(request)}
     read = transcript.read_transcript
     page = paging.complete_page(conversation, page) if page else read(conversation)
     ended, running, bookmark = paging.split_running(conversation, page)
@@ -124,6 +126,18 @@ def _read_temporary(request: HttpRequest) -> dict[str, object]:
     return {"temporary_hours": hours, "is_temporary": bool(wanted) and hours > 0}
 
 
+def _read_folder(request: HttpRequest) -> Folder | None:
+    """Return the folder that this new chat is to be in; raises Http404 for one not of the user."""
+    wanted = request.GET.get("folder", request.POST.get("folder", ""))
+    try:
+        return find_folder(require_user(request), UUID(wanted)) if wanted else None
+    except (Http404, ValueError) as error:
+        if request.method == "POST":
+            # A refused message is shown again, which counts more than where it was to be.
+            return None
+        raise Http404("no such folder") from error
+
+
 EXAMPLES = (
     _("List the files in my workspace"),
     _("Write a file ideas.md with three ideas for a weekend project"),
@@ -149,6 +163,7 @@ def start(request: HttpRequest) -> HttpResponse:
             model=form.cleaned_data["model"] or conf.model,
             effort=form.cleaned_data["effort"],
             is_temporary=form.cleaned_data["is_temporary"],
+            folder=form.cleaned_data["folder"],
             text=form.cleaned_data["text"],
             client_id=form.cleaned_data["client_id"],
             attachments=files,
@@ -156,6 +171,8 @@ def start(request: HttpRequest) -> HttpResponse:
     except (SendError, AttachmentError) as error:
         return _refuse_start(request, error.text)
     _drop_repeated(request, files)
+    if turn.conversation.folder is not None:
+        open_folder(folder=turn.conversation.folder, is_open=True)
     dispatch.wake_turn(turn.pk)
     return redirect_post(request, reverse("chat", args=[turn.conversation.public_id]))
 

@@ -98,6 +98,26 @@ def answer_change(
     if gone and path.startswith(chat):
         # The conversation's own pages no longer exist either.
         return HttpResponseClientRedirect(reverse("new_chat" if path == chat else "list"))
+    return _show_list(request)
+
+
+def answer_folder_change(request: HttpRequest, back: str, *, gone: str = "") -> HttpResponse:
+    """Respond to a form that changed a folder: a page without htmx goes on to `back`.
+
+    `gone` is the address of the folder's own page, if that no longer exists.
+    """
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(read_next(request.POST) or back)
+    path = _read_current_path(request)
+    if gone and path in (gone, reverse("new_chat")):
+        # The page of a new chat may name the folder.
+        return HttpResponseClientRedirect(reverse("list") if path == gone else path)
+    return _show_list(request)
+
+
+def _show_list(request: HttpRequest) -> HttpResponse:
+    """Replace the list of chats where the page is a chat's; reload any other page."""
+    path = _read_current_path(request)
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
         return HttpResponseClientRefresh()
     here = find_current(request)

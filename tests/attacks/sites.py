@@ -17,6 +17,7 @@ from conversations.library.conversations import delete_conversation
 from conversations.models import (
     Attachment,
     Conversation,
+    Folder,
     MailAccount,
     SavedPrompt,
     User,
@@ -84,7 +85,7 @@ def quiet_world(name: str = "ada") -> World:
     seq = place.conversation.transformations.get(kind="compaction").seq
     names = (
         "<uuid:account_id>", "<uuid:file_id>", "<uuid:client_id>", "<uuid:batch>",
-        "<uuid:prompt_id>",
+        "<uuid:prompt_id>", "<uuid:folder_id>",
     )  # fmt: skip
     values = dict.fromkeys(names, NOBODYS)
     found = values | {"<int:seq>": str(seq), "answers/<int:seq>": "2"}
@@ -108,6 +109,7 @@ def world(name: str = "ada") -> World:
     values = {
         "<uuid:account_id>": MailAccount.objects.filter(**mine)[0].public_id,
         "<uuid:prompt_id>": SavedPrompt.objects.filter(**mine)[0].public_id,
+        "<uuid:folder_id>": Folder.objects.filter(**mine)[0].public_id,
         "<uuid:file_id>": Attachment.objects.filter(**mine)[0].public_id,
         "own/<uuid:file_id>": files[0].public_id,
         "<uuid:client_id>": waiting.client_id,

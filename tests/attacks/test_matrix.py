@@ -38,7 +38,7 @@ OWN = {
     "budget_notices", "dismiss_notice", "data", "export_all", "import", "delete_data",
     "preferences", "appearance_settings", "chat_settings", "shortcuts_settings",
     "context_settings", "mail_settings", "saved_prompts", "new_prompt", "prompt_choices",
-    "import_prompts", "shared_links", "revoke_links",
+    "import_prompts", "shared_links", "revoke_links", "new_folder",
     # Where the site has links for people alone, as it is shipped (tests/web/test_shared_page.py).
     "shared",
     "account_settings",

@@ -100,7 +100,7 @@ def test_files_that_wait_and_mail_accounts_of_who_is_held_stay(ada: User) -> Non
         assert "You are under a legal hold" in text(client, page)
     client.post("/settings/data/delete/", {"name": "ada"})
     assert "What is under a legal hold stays: 0 chats, files" in text(client, "/settings/data/")
-    assert "files, prompts and mail accounts cannot be deleted" in text(client, "/settings/data/")
+    assert "files, folders, prompts and mail accounts cannot be" in text(client, "/settings/data/")
     assert sweep_unsent(now=LATER) == 0
     assert (Attachment.objects.count(), MailAccount.objects.count()) == (1, 1)
     assert contents() == [b"first"]

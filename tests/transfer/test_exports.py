@@ -13,6 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from conversations.context.view import wire
+from conversations.library import folders
 from conversations.library.conversations import archive_conversation, delete_conversation
 from conversations.library.search import search_messages
 from conversations.models import Conversation, Message
@@ -35,6 +36,33 @@ def export_text(form: str, conversation: Conversation, **options: Any) -> str:
 def contents(conversation: Conversation) -> list[tuple[str, Any]]:
     rows = Message.objects.filter(conversation=conversation).order_by("seq")
     return [(row.kind, wire.decode(row.content)) for row in rows]
+
+
+def test_a_record_brings_its_folder_along_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    played, bob = stored_turns.played(), people_and_turns.person("bob")
+    assert json.loads(export_text("json", played.conversation))["folder"] is None
+    work = folders.add_folder(owner_id=played.user.pk, name="Work")
+    folders.move_conversation(conversation=played.conversation, folder=work)
+    line = export_text("json", played.conversation)
+
+    def bring(**changes: Any) -> Conversation:
+        record = json.loads(line) | {"id": str(uuid4())} | changes
+        return import_recording(
+            user=bob, recording=parse_recording(record), model=stored_turns.MODEL
+        )
+
+    first, second = bring(), bring(folder=" wORK ")
+    assert first.folder is not None
+    assert (first.folder.name, first.folder.owner) == ("Work", bob)
+    assert second.folder == first.folder
+    for none in (None, "", 5, ["Work"], " "):
+        assert bring(folder=none).folder is None
+    long = bring(folder="x" * 300).folder
+    assert long is not None
+    assert long.name == "x" * 60
+    monkeypatch.setattr(folders, "MOST_FOLDERS", 2)
+    assert bring(folder="One too many").folder is None
+    assert set(work.conversations.all()) == {played.conversation}
 
 
 def test_a_record_comes_back_as_it_went() -> None:

@@ -19,6 +19,7 @@ from conversations.models import (
     Blob,
     Conversation,
     Draft,
+    Folder,
     MailAccount,
     Proposal,
     QueuedPrompt,
@@ -47,6 +48,8 @@ CONTENT = {
     "Draft.text": WORD,
     "Draft.thinking": WORD,
     "Envelope.text": json.dumps({"model": "claude-sonnet-5-5", "max_tokens": 9, "system": WORD}),
+    "Folder.key": WORD,
+    "Folder.name": WORD,
     "MailAccount.address": WORD,
     "MailAccount.folder": WORD,
     "MailAccount.imap_host": WORD,
@@ -160,6 +163,9 @@ def plant(conversation: Conversation) -> None:
     call = ApiCall.objects.filter(conversation=conversation).latest("pk")
     MailAccount.objects.create(owner=user, name="x", imap_host="x")
     SavedPrompt.objects.create(owner=user, title="x", command="x", text="x")
+    Conversation.objects.filter(pk=conversation.pk).update(
+        folder=Folder.objects.create(owner=user, name="x", key="x", opened_at=timezone.now())
+    )
     Proposal.objects.create(conversation=conversation, tip=1, actor=user, call=call)
     for place in (conversation, None):
         Attachment.objects.create(

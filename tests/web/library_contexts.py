@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
@@ -44,7 +44,9 @@ def row(words: str) -> ConversationRow:
 def found(words: str) -> SearchPage:
     pieces = (ExcerptPiece(words), ExcerptPiece(words, is_hit=True))
     hits = [
-        SearchResult(str(samples.ID), pieces, kind, seq, pieces, samples.NOW, is_archived=True)
+        SearchResult(
+            str(samples.ID), pieces, kind, seq, pieces, samples.NOW, is_archived=True, folder=words
+        )
         for kind, seq in (("title", 0), ("prompt", 1), ("answer", 2))
     ]
     return SearchPage(tuple(hits), "1-1", is_asked=True)
@@ -60,6 +62,13 @@ def missed(words: str = "x") -> dict[str, Any]:
 
 def menu(words: str = "x") -> dict[str, Any]:
     return framed(words) | {"row": row(words), "title": words, "error": words}
+
+
+def folder(words: str = "x") -> dict[str, Any]:
+    own = {"public_id": samples.ID, "name": words, "pk": 1}
+    shown = {"folder": own, "folders": [own], "name": words, "error": words, "returning": 2}
+    listed = replace(samples.sidebar(words), folder=str(samples.ID), after="1-1")
+    return framed(words) | shown | {"row": row(words), "rows": listed, "chosen": 1}
 
 
 def rows(words: str = "x") -> dict[str, Any]:
@@ -136,6 +145,16 @@ SHELVES: dict[str, Any] = {
     "conversations/_partials/found.html": missed,
     "conversations/menu.html": menu,
     "conversations/_partials/menu.html": menu,
+    "conversations/folder.html": folder,
+    "conversations/folder_new.html": folder,
+    "conversations/move.html": folder,
+    **{
+        f"conversations/_partials/{name}.html": folder
+        for name in ("folder_menu", "folder_new", "move")
+    },
+    "conversations/_partials/folder.html": lambda words="x": (
+        {"folder": samples.sidebar(words).folders[0]}
+    ),
     "conversations/list.html": rows,
     "conversations/_partials/list_changed.html": rows,
     "conversations/trash.html": lambda words="x": framed(words) | {"rows": [row(words)]},

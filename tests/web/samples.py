@@ -21,6 +21,7 @@ from conversations.transcript.shapes import (
     Bookmark,
     ConversationRow,
     Fallback,
+    FolderRow,
     Marker,
     Meter,
     Round,
@@ -182,7 +183,18 @@ def reduction(words: str = "14 tool results shortened") -> Reduction:
 def sidebar(words: str = "Job search") -> Sidebar:
     row = ConversationRow(str(ID), words, NOW, is_live=True, is_current=True)
     other = "7f1f7a52-3c1e-4a58-9d0a-0d6f0c3f7a10"
-    return Sidebar(((words, (row, replace(row, id=other, is_live=False, is_current=False))),))
+    starred = replace(row, id=other, is_live=False, is_current=False, is_starred=True)
+    folders = (
+        FolderRow(
+            str(ID),
+            words,
+            is_open=True,
+            rows=(replace(starred, id=str(UUID(int=1))),),
+            has_more=True,
+        ),
+        FolderRow(other, words, is_current=True),
+    )
+    return Sidebar(((words, (row,)),), starred=(starred,), folders=folders)
 
 
 def chat(words: str = "notes.md") -> dict[str, Any]:

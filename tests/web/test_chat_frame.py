@@ -30,8 +30,8 @@ PARTS = (
     "inspect/?before=3", "inspect/?drawer=1", "inspect/calls/3/blocks/0/",
     "inspect/calls/2/request/",
 )  # fmt: skip
-#: The statements that read the list: those starred, and the newest.
-LIST = 2
+#: The statements that read the list: those starred, the folders, and the newest.
+LIST = 3
 
 
 def find_lists(html: str) -> list[str]:

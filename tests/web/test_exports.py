@@ -15,6 +15,7 @@ from django.test import AsyncClient, Client
 
 from conversations.agent.answer import ToolUse
 from conversations.library.conversations import delete_conversation
+from conversations.library.folders import add_folder, move_conversation
 from conversations.live.render import render_snapshot
 from conversations.models import Conversation
 from conversations.runtime.adapters import workspace_for
@@ -112,20 +113,28 @@ def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None
     played.user.preferences = {"instructions": "Answer in verse."}
     played.user.policy = {"preset": "classic"}
     played.user.save(update_fields=["preferences", "policy"])
+    work = add_folder(owner_id=played.user.pk, name="Work")
+    move_conversation(conversation=played.conversation, folder=work)
+    add_folder(owner_id=played.user.pk, name="Empty")
     files = everything(client_of(played.user), "?events=1")
     lines = files["conversations.jsonl"].splitlines()
     assert [json.loads(line)["title"] for line in lines] == ["First talk", "Second talk"]
     assert all("events" in json.loads(line) for line in lines)
+    assert [json.loads(line)["folder"] for line in lines] == ["Work", None]
     assert files["workspace/notes/ü.txt"] == b"mine"
     account = json.loads(files["account.json"])
     assert account["username"] == "ada"
     assert account["preferences"]["instructions"] == "Answer in verse."
     assert account["context_policy"] == {"preset": "classic"}
+    assert account["folders"] == ["Empty", "Work"]
     names = sorted(name.split("-")[0] for name in files if name.startswith(("md/", "html/")))
     assert names == ["html/first", "html/second", "md/first", "md/second"]
     assert not any(b"secret" in content for content in files.values())
-    answer = upload(client_of(people_and_turns.person("carl")), files["conversations.jsonl"])
+    carl = people_and_turns.person("carl")
+    answer = upload(client_of(carl), files["conversations.jsonl"])
     assert b"2 chats imported" in answer.content
+    brought = carl.conversations.values_list("title", "folder__name")
+    assert set(brought) == {("First talk", "Work"), ("Second talk", None)}
 
 
 def test_an_archive_of_nothing_is_one_too(settings: Any, tmp_path: Any) -> None:

@@ -32,6 +32,7 @@ POSTS = {
     "import_prompts",
     "choose_model",
     "copy_prompt", "delete_prompt", "unshare", "revoke_links",
+    "open_folder", "rename_folder", "delete_folder",
     "change_mail", "remove_mail", "remove_file", "dismiss_notice", "own_limit", "move_file",
     "delete_file",
     "restore_files", "empty_files", "log_out_elsewhere",
@@ -64,7 +65,7 @@ REFUSING = {"log_in_with_passkey"}
 #: A link that does not work is counted like a wrong password.
 COUNTING = {"password_reset_confirm", "invitation"}
 OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "account_settings"}
-OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email", "new_prompt"}
+OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email", "new_prompt", "new_folder"}
 BOTH = (
     {
         "review_reason",
@@ -83,6 +84,7 @@ BOTH = (
         "tools",
         "change_prompt",
         "use_prompt",
+        "move_chat",
     }
     | OF_A_PERSON
     | OF_A_RESET
@@ -119,7 +121,8 @@ def address(route: str, public_id: Any, seq: int = 1) -> str:
         "<uuid:public_id>": str(public_id), "<int:number>": "1", "<int:seq>": str(seq),
         "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
         "<uuid:account_id>": UNKNOWN, "<uuid:file_id>": UNKNOWN, "<uuid:client_id>": UNKNOWN,
-        "<uuid:batch>": UNKNOWN, "<uuid:prompt_id>": UNKNOWN, "<str:uidb64>": "MQ", "<int:pk>": "9",
+        "<uuid:batch>": UNKNOWN, "<uuid:prompt_id>": UNKNOWN, "<uuid:folder_id>": UNKNOWN,
+        "<str:uidb64>": "MQ", "<int:pk>": "9",
         "<str:provider_id>": "none",
         "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1", "<int:b>": "3",
     }  # fmt: skip
@@ -174,6 +177,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "saved_prompts", "prompt_choices", "use_prompt", "change_prompt", "copy_prompt",
         "delete_prompt", "import_prompts",
         "share", "unshare", "shared", "shared_file", "shared_links", "revoke_links",
+        "folder", "move_chat", "open_folder", "rename_folder", "delete_folder",
         "sessions", "log_out_one", "log_out_everywhere", "stop_impersonation",
         "external_link", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip
@@ -255,7 +259,9 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
         for v in VIEWS
         if v[1]
         in POSTS
-        | {"compact", "edit", "login", "setup", "settings", "share", "lab", "tools"}
+        | {
+            "compact", "edit", "login", "setup", "settings", "share", "lab", "tools", "move_chat",
+        }
         | OF_A_PERSON
     ],
 )

@@ -27,6 +27,7 @@ def write_record(conversation: Conversation, *, with_events: bool = False) -> It
         "created_at": _format_time(conversation.created_at),
         "updated_at": _format_time(conversation.updated_at),
         "system": conversation.instructions or None,
+        "folder": conversation.folder.name if conversation.folder else None,
     }
     path = list_path_numbers(conversation)
     others: list[int] = []

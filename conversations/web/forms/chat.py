@@ -52,6 +52,7 @@ class StartForm(PromptForm):
     model = forms.ChoiceField(required=False)
     effort = forms.ChoiceField(required=False, choices=[("", ""), *Effort.choices])
     is_temporary = forms.BooleanField(required=False)
+    folder = forms.UUIDField(required=False)
 
     def __init__(self, owner_id: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -13,6 +13,7 @@ from conversations.conf import conf
 from conversations.files.attachments import drop_unsent
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations, is_erasure_pending
+from conversations.library.folders import delete_folders
 from conversations.library.retention import find_limits
 from conversations.library.shared_links import list_audiences, revoke_links
 from conversations.library.sidebar import count_conversations
@@ -65,6 +66,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     workspace_for(user.pk).clear()
     remove_mail_accounts(owner_id=user.pk)
     delete_prompts(owner_id=user.pk)
+    delete_folders(owner_id=user.pk)
     held, is_held = list_held(user.pk).count(), is_person_held(user.pk)
     if not is_held:
         save_preferences(user_id=user.pk, changes={"instructions": ""})
@@ -76,8 +78,8 @@ def delete(request: HttpRequest) -> HttpResponse:
         notice += (
             " "
             + _(
-                "What is under a legal hold stays: %d chats, files, prompts, instructions, mail"
-                " accounts."
+                "What is under a legal hold stays: %d chats, files, folders, prompts, instructions,"
+                " mail accounts."
             )
             % held
         )

@@ -25,6 +25,7 @@ from conversations.context.view import wire
 from conversations.files.attachment_display import list_file_names, read_owned_bytes
 from conversations.library.access import load_owned_conversation
 from conversations.library.shared_links import export_links
+from conversations.library.folders import list_folders
 from conversations.runtime.adapters import workspace_for
 from conversations.saved_prompts.saved_prompts import export_prompts
 from conversations.transfer.exports import EXPORT_FORMATS, list_exported, name_file, write_record
@@ -98,6 +99,7 @@ def _write_account(user: User) -> bytes:
         "date_joined": user.date_joined.isoformat(),
         "preferences": asdict(read_preferences(user.preferences)),
         "context_policy": user.policy,
+        "folders": [row.name for row in list_folders(user)],
     }
     return wire.encode(facts).encode() + b"\n"
 
