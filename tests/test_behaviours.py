@@ -158,6 +158,10 @@ BEHAVIOURS: dict[str, tuple[str, str]] = {
         "history",
         "a_conversation_is_renamed_starred_archived_deleted_and_brought_back",
     ),
+    "chats are kept in folders": (
+        "folders",
+        "chats_are_filed_by_keyboard_and_the_list_keeps_what_is_open",
+    ),
     "a message is found while one types": (
         "history",
         "a_message_is_found_while_one_types_and_opened_in_its_place",
