@@ -24,8 +24,8 @@ from conversations.library.access import (
     load_owned_conversation,
     was_sent,
 )
-from conversations.library.shared_links import is_shared
 from conversations.library.folders import find_folder, open_folder
+from conversations.library.shared_links import is_shared
 from conversations.live.publish import announce
 from conversations.log.settings_version import reading_settings
 from conversations.reductions.model_choice import read_choice_of

@@ -260,7 +260,15 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
         if v[1]
         in POSTS
         | {
-            "compact", "edit", "login", "setup", "settings", "share", "lab", "tools", "move_chat",
+            "compact",
+            "edit",
+            "login",
+            "setup",
+            "settings",
+            "share",
+            "lab",
+            "tools",
+            "move_chat",
         }
         | OF_A_PERSON
     ],

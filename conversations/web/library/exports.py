@@ -24,8 +24,8 @@ from conversations.accounts.preferences import read_preferences
 from conversations.context.view import wire
 from conversations.files.attachment_display import list_file_names, read_owned_bytes
 from conversations.library.access import load_owned_conversation
-from conversations.library.shared_links import export_links
 from conversations.library.folders import list_folders
+from conversations.library.shared_links import export_links
 from conversations.runtime.adapters import workspace_for
 from conversations.saved_prompts.saved_prompts import export_prompts
 from conversations.transfer.exports import EXPORT_FORMATS, list_exported, name_file, write_record
