@@ -151,6 +151,12 @@ def revoke_links(*, owner: User, peer: str) -> int:
     return count
 
 
+def list_unrevoked_links() -> list[SharedLink]:
+    """Return the links of the site that may let somebody in, those to what is in the trash too."""
+    rows = SharedLink.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+    return list(rows.filter(revoked_at=None).select_related("conversation"))
+
+
 def find_link(conversation: Conversation) -> OwnLink | None:
     """Return the link of a conversation that works now."""
     now = timezone.now()

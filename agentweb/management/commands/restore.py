@@ -15,6 +15,7 @@ from django.db import OperationalError, connection
 from agentweb import env
 from agentweb.serving.server_process import lock_data_folder
 from conversations.audit.verify import Tally, verify_everything
+from conversations.library.shared_links import list_unrevoked_links, revoke_link
 from conversations.operations.backup import databases, site_backup
 from conversations.operations.backup.archive import BackupError, Manifest
 from conversations.operations.backup.old_access import end_old_access, list_old_access
@@ -98,10 +99,18 @@ class Command(BaseCommand):
 
     def tell_access(self, *, ends: bool) -> None:
         """End what the backup brings back of access, or tell what that is."""
+        tokens, invitations = end_old_access() if ends else list_old_access()
+        links = list_unrevoked_links()
         if ends:
-            self.stdout.write(f"Ended: {end_old_access()}.")
-            return
-        if found := list_old_access():
+            for link in links:
+                revoke_link(conversation=link.conversation, actor=None, peer="")
+        found = (
+            f"{len(tokens)} API tokens, {len(invitations)} invitations and {len(links)} links to"
+            " chats"
+        )
+        if ends:
+            self.stdout.write(f"Ended: {found}.")
+        elif tokens or invitations or links:
             self.stdout.write(
                 f"What was ended since the backup works again: of {found}, those that should not"
                 " must be ended anew, in the admin, or all of them by a restore with --end-access."
