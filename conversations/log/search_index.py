@@ -105,11 +105,7 @@ def index_messages(*, conversation: Conversation, rows: Iterable[Message]) -> No
         if row.kind in INDEXED_KINDS
         for number, part in enumerate(search_terms.split_parts(_collect_text(conversation, row)))
     ]
-    if len(found) == 1:
-        # Nearly every message: the ORM takes several times as long to write the statement.
-        shape_of(SearchText).insert(found[0])
-    else:
-        SearchText.objects.bulk_create(found, batch_size=100)
+    _insert_texts(found)
 
 
 def copy_index(*, origin: Conversation, copy: Conversation) -> None:
@@ -128,18 +124,32 @@ def copy_index(*, origin: Conversation, copy: Conversation) -> None:
 
 def index_title(*, conversation: Conversation) -> None:
     """Index the present title and remove the previous one."""
-    SearchText.objects.filter(conversation=conversation, seq=0).delete()
-    SearchText.objects.bulk_create(
-        SearchText(
-            owner_id=conversation.owner_id,
-            conversation=conversation,
-            kind="title",
-            text=conversation.title,
-            words=part.terms,
-            at=conversation.created_at,
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'DELETE FROM "{_TABLE}" WHERE conversation_id = %s AND seq = 0',  # noqa: S608
+            [conversation.pk],
         )
-        for part in search_terms.split_parts(conversation.title)
+    _insert_texts(
+        [
+            SearchText(
+                owner_id=conversation.owner_id,
+                conversation=conversation,
+                kind="title",
+                text=conversation.title,
+                words=part.terms,
+                at=conversation.created_at,
+            )
+            for part in search_terms.split_parts(conversation.title)
+        ]
     )
+
+
+def _insert_texts(rows: list[SearchText]) -> None:
+    if len(rows) == 1:
+        # Nearly always: the ORM takes several times as long to write the statement.
+        shape_of(SearchText).insert(rows[0])
+    else:
+        SearchText.objects.bulk_create(rows, batch_size=100)
 
 
 def reindex_conversations() -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.db import connection
 from django.utils import timezone
 
 from conversations.agent.ports import Ending, Refused
@@ -18,12 +19,20 @@ from conversations.budgets.admission import build_inactive_refusal
 from conversations.conf import conf
 from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
+from conversations.log.chain import lock_conversation
+from conversations.log.contents import note_contents
+from conversations.log.prepared_rows import read_rows, shape_of
 from conversations.log.settings_version import reading_settings
 from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
 from conversations.turns.billed_usage import Timing
 
 _GONE = mark_recorded(gettext_noop("The chat is gone."))
+#: Raw SQL: the ORM takes longer for these than the rest of a title's end takes.
+_CONVERSATION = "SELECT conversation_id FROM conversations_apicall WHERE id = %s"
+_IF_OPEN = """
+SELECT {columns} FROM conversations_apicall c WHERE c.id = %s
+AND NOT EXISTS (SELECT 1 FROM conversations_apiresult WHERE call_id = c.id)"""
 #: Time after its deadline at which a call counts as lost.
 GRACE = timedelta(seconds=60)
 #: How far back each sweep looks for open calls; maintenance looks at all of them.
@@ -32,10 +41,14 @@ RECENT = timedelta(days=2)
 
 def lock_for_side_call(conversation_id: int) -> Conversation:
     """Lock a conversation for a side call; raises Refused if none may be made."""
-    rows = Conversation.objects.select_for_update(of=("self",)).select_related("owner")
-    row = rows.filter(pk=conversation_id, deleted_at=None).first()
-    if row is None:
+    try:
+        row = lock_conversation(conversation_id)
+    except Conversation.DoesNotExist:
+        raise Refused("deleted", _GONE) from None
+    if row.deleted_at is not None:
         raise Refused("deleted", _GONE)
+    # After the lock; it reads the owner, too.
+    note_contents(row)
     if not row.owner.is_active:
         raise build_inactive_refusal()
     return row
@@ -82,7 +95,13 @@ def _close_lost(call_id: int) -> bool:
 
 def _lock_open_call(call_id: int) -> tuple[ApiCall, Conversation] | None:
     """Return a call without a result and its conversation, locked; None where it has a result."""
-    rows = Conversation.objects.select_for_update(of=("self",))
-    conversation = rows.filter(calls=call_id).first()
-    call = ApiCall.objects.filter(pk=call_id, result=None).first()
-    return (call, conversation) if call is not None and conversation is not None else None
+    with connection.cursor() as cursor:
+        cursor.execute(_CONVERSATION, [call_id])
+        found = cursor.fetchone()
+    if found is None:
+        return None
+    conversation = lock_conversation(found[0])
+    shape = shape_of(ApiCall)
+    # After the lock: another process may have closed it meanwhile.
+    calls = read_rows(shape, _IF_OPEN.format(columns=shape.columns("c")), [call_id])
+    return (calls[0], conversation) if calls else None
