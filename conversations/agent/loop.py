@@ -121,9 +121,9 @@ class Runner:
                 # The tool results that this round waited for are shown with its calls.
                 await self.ports.publish(RoundChanged(self.turn, self.round - 1))
             if received.answer.tool_uses:
-                # Tools may take long; without any, the next call or the end publishes the meter.
+                # Most tools are quick: one frame shows their calls, their ends and the next round.
                 moved = self._meter_events(state.view)
-                await self.ports.publish(RoundChanged(self.turn, self.round), *moved)
+                await self.ports.display.hold(RoundChanged(self.turn, self.round), *moved)
                 calls = OpenRound(received.sent.call, received.answer.tool_uses)
                 state, finish = await self._use_tools(state, calls)
             elif self._goes_on(received):
@@ -239,8 +239,7 @@ class Runner:
         envelope = api_clearing.build_reply_envelope(envelope, view, prepared.clearing)
         taken, waiting = self.ids | list_call_ids(view), read_server_calls(view).open.keys()
         tries, first_limit = 1, envelope.max_tokens
-        if moved := self._meter_events(view):
-            await self.ports.publish(*moved)
+        await self.ports.display.hold(*self._meter_events(view))
         while True:
             self.ports.switch.check()
             body = view.join(prepared.lifetime)

@@ -111,7 +111,7 @@ class ToolRuns:
             else:
                 done = verdict or await self._run(use)
             await self.ports.tools.finished(use, done)
-        await self.ports.publish(self.changed)
+        await self.ports.display.hold(self.changed)
         return done
 
     async def _run(self, use: ToolUse) -> ToolDone:
@@ -121,7 +121,7 @@ class ToolRuns:
             switch.check()
             await self.ports.tools.started(use)
             words = STOPPED_WITHIN
-            await self.ports.publish(self.changed)
+            await self.ports.display.hold(self.changed)
             with switch.interruptible():
                 return await self.ports.tools.run(use)
         except Stopped:

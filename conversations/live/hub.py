@@ -95,6 +95,8 @@ class Topic:
             if self._is_new_round(step, is_own=is_own):
                 self.live = Live(event.turn, event.round)
                 self.text = (step[1] if step is not None else self.text[0] + 1), 0
+                # What ended with the same step was stored before it.
+                self.stored = min(self.stored, self.text[0] - 1)
         elif event.text == "ends" and turn >= self.turn:
             # An older turn that is rendered again must not affect the running one.
             self._end_text(step[1] if step is not None else 0)

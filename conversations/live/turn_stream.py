@@ -45,7 +45,8 @@ logger = logging.getLogger("agentweb.turns")
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5 - TOGETHER, 4_096
 #: Up to this many characters rendering takes less time than a switch to a thread.
 AT_ONCE = 2_000
-#: Seconds that the beginning of a turn waits for its first call, to be shown together with it.
+#: Seconds that the beginning of a turn, and what its tools do, wait for the call that follows, to
+#: be shown together with it.
 HELD_SECONDS = 0.1
 #: Seconds between two progress events of a tool call; characters of one report.
 PROGRESS_SECONDS, MOST_PROGRESS = 0.4, 200
@@ -92,9 +93,12 @@ class TurnDisplay:
         elif attempt > 1 or waits_for:
             await run_db(leases.end_backoff, lease=self._lease, attempt=attempt)
 
-    def hold(self, event: Event) -> None:
-        """Publish an event together with the next ones, or soon by itself."""
-        self._held.add(event, self._publish_late)
+    async def hold(self, *events: Event) -> None:
+        """Publish events together with the next ones, or soon by themselves."""
+        if any(event.text == "ends" for event in events):
+            async with self._order:
+                self._end()
+        self._held.add(events, self._publish_late)
 
     def _publish_late(self) -> None:
         self._keep_task(asyncio.create_task(self.publish()))
@@ -294,10 +298,14 @@ class HeldEvents:
         self.rendered: tuple[tuple[Event, ...], str] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, event: Event, publish: Callable[[], None]) -> None:
-        """Hold an event; `publish` is called unless the next events come soon."""
-        self.events = (*self.events, event)
-        self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, publish)
+    def add(self, events: tuple[Event, ...], publish: Callable[[], None]) -> None:
+        """Hold events; `publish` is called unless the next ones come soon after the first.
+
+        An event that is held already shows what the database holds when it is published.
+        """
+        self.events = tuple(dict.fromkeys((*self.events, *events)))
+        if self.events and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, publish)
 
     def expect_next(self) -> None:
         """Let the held events wait for the next ones, however long these take."""

@@ -73,7 +73,7 @@ class TurnRun:
         number, finish, following = self._lease.number, None, None
         try:
             if self._lease.is_first:
-                self._display.hold(TurnOpened(number))
+                await self._display.hold(TurnOpened(number))
             else:
                 await self._show(TurnChanged(number))
             finish = await self._finish()

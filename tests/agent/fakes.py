@@ -283,6 +283,9 @@ class FakeDisplay:
             raise RuntimeError("the browser is on fire")
         self.told += events
 
+    async def hold(self, *events: Event) -> None:
+        self.told += events
+
     def grow(self, text: str, thinking: str) -> None:
         self.text += text
         self.thinking += thinking

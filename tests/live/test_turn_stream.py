@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from conversations.agent.events import Event, ToolMoved, TurnChanged, TurnOpened
+from conversations.agent.events import (
+    Event,
+    MeterMoved,
+    RoundChanged,
+    RoundOpened,
+    ToolMoved,
+    TurnChanged,
+    TurnOpened,
+)
 from conversations.db import run_db
 from conversations.live import turn_stream
 from conversations.live.turn_stream import TurnDisplay
@@ -33,7 +41,7 @@ async def test_what_is_published_late_and_fails_is_logged(
         if isinstance(event, ToolMoved):
             display._moved(event)
         else:
-            display.hold(event)
+            await display.hold(event)
         async with asyncio.timeout(60):
             while not caplog.records:
                 await asyncio.sleep(0.01)
@@ -57,12 +65,37 @@ async def test_the_beginning_of_a_turn_waits_for_the_call_that_is_being_opened(
     display = TurnDisplay(await run_db(people_and_turns.started_turn))
     try:
         display.expect_next()
-        display.hold(TurnOpened(1))
+        await display.hold(TurnOpened(1))
         display.expect_next()
         for _ in range(5):
             await asyncio.sleep(0)
         assert shown == []
         await display.publish(TurnChanged(1))
         assert shown == [(TurnOpened(1), TurnChanged(1))]
+    finally:
+        display.close()
+
+
+async def test_what_a_quick_tool_does_is_shown_once_and_with_the_next_round(
+    monkeypatch: Any,
+) -> None:
+    shown: list[tuple[Event, ...]] = []
+
+    async def keep(_: int, *events: Event, **__: Any) -> None:
+        shown.append(events)
+
+    monkeypatch.setattr(turn_stream, "publish", keep)
+    monkeypatch.setattr(turn_stream, "HELD_SECONDS", 60)
+    display = TurnDisplay(await run_db(people_and_turns.started_turn))
+    try:
+        await display.publish(RoundOpened(1, 1))
+        display.grow("I look.", "")
+        await display.hold(RoundChanged(1, 1), MeterMoved())
+        await display.flush()
+        await display.hold(RoundChanged(1, 1))
+        await display.hold(MeterMoved())
+        assert shown == [(RoundOpened(1, 1),)]
+        await display.publish(RoundOpened(1, 2))
+        assert shown[1:] == [(RoundChanged(1, 1), MeterMoved(), RoundOpened(1, 2))]
     finally:
         display.close()
