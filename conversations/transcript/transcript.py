@@ -101,14 +101,11 @@ def list_turns_after(
 
 def read_turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
     """Return a turn; with `is_begun` false only its prompt (its rounds are published later)."""
-    noted = read_contents(conversation).turn
-    if noted is not None and noted.number == number and not (noted.is_live and is_begun):
+    row = _find_row(conversation, number)
+    if not (row.is_live and is_begun):
         # Before its rounds are published, and after its end, it has no draft to show.
-        models.Turn.draft.related.set_cached_value(noted, None)
-        rows = [noted]
-    else:
-        rows = list(conversation.turns.filter(number=number).select_related("draft"))
-    return build_turns(conversation, rows, None, is_begun=is_begun)[0]
+        models.Turn.draft.related.set_cached_value(row, None)
+    return build_turns(conversation, [row], None, is_begun=is_begun)[0]
 
 
 def read_round(conversation: Conversation, turn: int, number: int) -> Round:
@@ -116,9 +113,7 @@ def read_round(conversation: Conversation, turn: int, number: int) -> Round:
 
     A round without an answer yet has only the reductions before it.
     """
-    noted = read_contents(conversation)
-    row = noted.turn if noted.turn is not None and noted.turn.number == turn else None
-    row = row or find_turn(conversation.pk, turn)
+    noted, row = read_contents(conversation), _find_row(conversation, turn)
     answers = list_answer_seqs(row)
     before, own, behind = [0, *answers, *[_END] * (number + 1)][number - 1 : number + 2]
     since = Transformation.objects.filter(turn=row, seq__gt=before, seq__lt=own)
@@ -140,6 +135,14 @@ def read_round(conversation: Conversation, turn: int, number: int) -> Round:
     )
     shown = replace(found[0], number=number, fallback=fallback)
     return mark_round_excluded(shown, list_excluded(conversation)) if shown.tools else shown
+
+
+def _find_row(conversation: Conversation, number: int) -> models.Turn:
+    """Return the row of a turn, as it was noted if it was."""
+    noted = read_contents(conversation).turn
+    if noted is not None and noted.number == number:
+        return noted
+    return find_turn(conversation.pk, number)
 
 
 def build_turns(
