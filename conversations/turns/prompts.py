@@ -34,6 +34,7 @@ from conversations.rendering.refusal import RefusalError
 
 RUNNING = gettext_noop("An answer is on its way; wait until it is done, or stop it first.")
 REUSED = gettext_noop("This message id was used for another message.")
+_LOCK_OWNER = "SELECT id FROM conversations_user WHERE id = %s FOR NO KEY UPDATE"
 
 
 class SendError(RefusalError):
@@ -106,7 +107,10 @@ def lock_owner(user_id: int) -> None:
     On SQLite the transaction excludes all other writers anyway.
     """
     if connection.features.has_select_for_update:
-        User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
+        with connection.cursor() as cursor:
+            cursor.execute(_LOCK_OWNER, [user_id])
+            if cursor.fetchone() is None:
+                raise User.DoesNotExist(f"user {user_id}")
 
 
 def lock_for_send(conversation: Conversation) -> Conversation:
