@@ -58,6 +58,7 @@ from conversations.transcript.turn_rows import (
     list_messages_between,
     list_turn_messages,
     list_turn_results,
+    list_turn_tools,
 )
 from conversations.transcript.words import describe_ending, describe_rate_limit, explain_ending
 
@@ -161,7 +162,7 @@ def build_turns(
     answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
     tools: dict[int, list[ToolCall]] = {}
     if any('"tool_use"' in content for content in answers):
-        tools = _group_by_turn(ToolCall.objects.filter(turn__in=rows).select_related("output"))
+        tools = _group_by_turn(list_turn_tools(rows))
     results = list_turn_results(rows) if is_begun else {}
     held = list_pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]

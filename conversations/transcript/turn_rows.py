@@ -88,16 +88,25 @@ def _read_results(where: str, values: Sequence[int]) -> list[ApiResult]:
     return found
 
 
+def list_turn_tools(rows: Sequence[Turn]) -> list[ToolCall]:
+    """Return the tool calls of turns, each with its stored output."""
+    return _read_tools(f"t.turn_id IN ({_write_places(rows)})", [row.pk for row in rows])
+
+
 def list_answer_tools(answer: Message) -> list[ToolCall]:
     """Return the tool calls of an answer, each with its stored output."""
+    return _read_tools("t.answer_id = %s", [answer.pk])
+
+
+def _read_tools(where: str, values: Sequence[int]) -> list[ToolCall]:
     tools, outputs = shape_of(ToolCall), shape_of(Blob)
     statement = f"""
         SELECT {tools.columns("t")}, {outputs.columns("o")} FROM conversations_toolcall t
         LEFT JOIN conversations_blob o ON o.{Blob._meta.pk.column} = t.output_id
-        WHERE t.answer_id = %s ORDER BY t.position"""  # noqa: S608 - our words
+        WHERE {where} ORDER BY t.answer_id, t.position"""  # noqa: S608 - our words
     found = []
     with connection.cursor() as cursor:
-        cursor.execute(statement, [answer.pk])
+        cursor.execute(statement, values)
         for row in cursor.fetchall():
             one = tools.read(row[: tools.width])
             if one.output_id is not None:
