@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from django.db import connection
 from django.db.models import Sum
 from django.utils import timezone
 
@@ -31,9 +32,15 @@ from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, count_searches
 from conversations.log.leases import Lease
-from conversations.models import ApiCall, ApiResult, User
+from conversations.log.settings_version import VERSION, note_settings_version, reading_settings
+from conversations.models import ApiResult
 
 _INACTIVE = mark_recorded(gettext_noop("This account is not active any more."))
+#: Raw SQL, because it runs before the tools of each round.
+_LAST_CALL = f"""
+SELECT c.model, c.estimated_tokens, e.text, u.is_active, {VERSION}
+FROM conversations_apicall c JOIN conversations_envelope e ON e.digest = c.envelope_id
+JOIN conversations_user u ON u.id = %(user)s WHERE c.id = %(call)s"""  # noqa: S608 - our own words
 #: Tokens to which what is left of a minute shortens an answer at most.
 SHORTEST = 4_096
 
@@ -83,18 +90,20 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     return Admission(model, envelope, slots, size, at)
 
 
+@reading_settings()
 def demand_next_call(*, lease: Lease, call_id: int) -> None:
     """Raise Refused when the turn can make no further call, so that no tool runs in vain.
 
     The least that a call like the last one could use is compared; nothing is held yet.
     """
-    if not User.objects.filter(pk=lease.user_id, is_active=True).exists():
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_CALL, {"call": call_id, "user": lease.user_id})
+        model, tokens, envelope, is_active, version = cursor.fetchone()
+    note_settings_version(version)
+    if not is_active:
         raise build_inactive_refusal()
-    names = ("model", "estimated_tokens", "envelope__text")
-    call = ApiCall.objects.select_related("envelope").only(*names).get(pk=call_id)
-    searches = min(count_searches(wire.decode(call.envelope.text)), LEAST_SEARCHES)
-    prices = load_price_list(call.model, timezone.now())
-    size = size_call(prices, call.estimated_tokens, searches)
+    searches = min(count_searches(wire.decode(envelope)), LEAST_SEARCHES)
+    size = size_call(load_price_list(model, timezone.now()), tokens, searches)
     _demand_price(size)
     statuses = list_statuses(lease.user_id)
     # The turn was counted with its first call.

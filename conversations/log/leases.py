@@ -28,7 +28,7 @@ from conversations.models import ALLOWED, LIVE, Conversation, Turn
 RELEASED = Q(state__in=("running", "tool_wait"), lease_until=None)
 #: Raw SQL, because every step of a turn begins with it, and the ORM takes longer to write it than
 #: the database takes to run it. By the database's clock, in the form in which Django stores a time.
-_NOW = {
+NOW = {
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')",
     "postgresql": "STATEMENT_TIMESTAMP()",
 }
@@ -45,7 +45,7 @@ WHERE id = %s AND lease_generation = %s AND state IN ({{sources}}) RETURNING {{c
 _CLAIM = {
     vendor: f"""
 UPDATE conversations_turn SET lease_owner = %s, lease_generation = lease_generation + 1,
-  lease_until = {until}, claimed_at = {_NOW[vendor]}{{begins}}
+  lease_until = {until}, claimed_at = {NOW[vendor]}{{begins}}
 WHERE id = %s AND {{condition}} RETURNING {{columns}}"""  # noqa: S608 - our own words
     for vendor, until in _UNTIL.items()
 }
@@ -111,7 +111,7 @@ def claim_and_read(*, turn_id: int, owner: str) -> tuple[Lease, Conversation] | 
 def _claim(turn_id: int, owner: str, begins: str, condition: str) -> Turn | None:
     shape = shape_of(Turn)
     statement = _CLAIM[connection.vendor].format(
-        begins=begins.format(now=_NOW[connection.vendor]),
+        begins=begins.format(now=NOW[connection.vendor]),
         condition=condition,
         columns=shape.columns(),
     )
@@ -159,7 +159,7 @@ def hold_lease(lease: Lease, *, state: str | None = None, **changes: Any) -> Tur
     shape, names, values = shape_of(Turn), list[str](), list[Any]()
     for name, value in changes.items():
         if isinstance(value, Now):
-            names.append(f"{name} = {_NOW[connection.vendor]}")
+            names.append(f"{name} = {NOW[connection.vendor]}")
         else:
             names.append(f"{name} = %s")
             field: Any = Turn._meta.get_field(name)

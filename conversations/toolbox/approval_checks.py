@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from django.db import connection
+
 from conversations.agent.answer import ToolUse
 from conversations.agent.approval_rules import (
     ApprovalQuestion,
@@ -28,7 +30,10 @@ from conversations.agent.approval_rules import (
 )
 from conversations.agent.ports import ToolDone
 from conversations.context.view import wire
-from conversations.models import Approval, ApprovalRule, Conversation, Decision, Turn
+from conversations.log.contents import note_contents
+from conversations.log.prepared_rows import read_rows, shape_of
+from conversations.log.settings_version import reading_settings
+from conversations.models import Approval, Conversation, Decision
 from conversations.toolbox.egress import asks_before_egress
 from conversations.toolbox.information_flow import InformationFlow
 from conversations.toolbox.sources import (
@@ -61,6 +66,7 @@ _URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
 _PORTS = ("80", "443")
 
 
+@reading_settings()
 def check_calls(
     turn_id: int, uses: Sequence[ToolUse], tools: Toolset
 ) -> dict[str, ApprovalQuestion | ToolDone]:
@@ -74,7 +80,7 @@ def check_calls(
         tool.effect != "write" and tool.destination is None and tool.name not in rules
         for tool in present.values()
     )
-    conversation = Turn.objects.select_related("conversation").get(pk=turn_id).conversation
+    conversation = _load_conversation(turn_id)
     lost = _list_lost(conversation, present.values())
     found: dict[str, ApprovalQuestion | ToolDone] = {
         key: _refuse(lost[tool.name], "lost") for key, tool in present.items() if tool.name in lost
@@ -95,6 +101,17 @@ def check_calls(
             given = read_arguments(use.input)
             source = name_source(tool.name, tool.origin, given, is_private=True).key
             known = replace(known, private=tuple(dict.fromkeys((*known.private, source))))
+    return found
+
+
+def _load_conversation(turn_id: int) -> Conversation:
+    """Return the conversation of a turn, with what it contains."""
+    shape = shape_of(Conversation)
+    statement = f"""
+        SELECT {shape.columns("c")} FROM conversations_conversation c
+        JOIN conversations_turn t ON t.conversation_id = c.id WHERE t.id = %s"""  # noqa: S608
+    [found] = read_rows(shape, statement, [turn_id])
+    note_contents(found)
     return found
 
 
@@ -175,8 +192,11 @@ def _find_destination(tool: Tool, arguments: dict[str, Any]) -> str | None:
 
 
 def _read_rules(names: set[str]) -> dict[str, Rule]:
-    rows = ApprovalRule.objects.filter(tool__in=names)
-    return {tool: cast("Rule", rule) for tool, rule in rows.values_list("tool", "rule")}
+    with connection.cursor() as cursor:
+        # A few rows at most, one for each tool that has a rule.
+        cursor.execute("SELECT tool, rule FROM conversations_approvalrule")
+        rows = cursor.fetchall()
+    return {tool: cast("Rule", rule) for tool, rule in rows if tool in names}
 
 
 def _read_decisions(turn_id: int) -> dict[str, Decision]:

@@ -8,18 +8,28 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from django.db.models import Q
+from django.db import connection
 from django.db.models.functions import Now
 
 from conversations.agent.ports import ToolDone
 from conversations.agent.stop import Stopped
 from conversations.db import transact
-from conversations.log.leases import Lease, hold_lease
+from conversations.log.leases import NOW, Lease, hold_lease
 from conversations.log.page_version import raise_version
 from conversations.log.texts import store_blob
 from conversations.models import ToolCall
 from conversations.telemetry.metrics import is_on
 from conversations.turns.metrics import count_tool
+
+#: Raw SQL, because it runs before each tool.
+_START = {
+    vendor: f"""
+UPDATE conversations_toolcall SET state = 'started', started_at = {now},
+  origin = %s, is_private = %s
+WHERE turn_id = %s AND tool_use_id = %s
+  AND (state = 'planned' OR state = 'started' AND effect IN ('read', 'keyed'))"""  # noqa: S608 - our own words
+    for vendor, now in NOW.items()
+}
 
 
 @transact
@@ -27,13 +37,13 @@ def start_tool(
     *, lease: Lease, tool_use_id: str, origin: str = "", is_private: bool = False
 ) -> str:
     """Commit that the tool starts, and return its key; raises Stopped after a requested stop."""
-    hold_lease(lease)
-    calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
-    may_leave = Q(state="planned") | Q(state="started", effect__in=("read", "keyed"))
-    came = {"origin": origin, "is_private": is_private}
-    left = {"state": "started", "started_at": Now(), **came}
-    if not calls.filter(may_leave, turn__stop_requested_at=None).update(**left):
-        raise Stopped("user" if calls.filter(may_leave).exists() else "lease")
+    if hold_lease(lease).stop_requested_at is not None:
+        raise Stopped("user")
+    with connection.cursor() as cursor:
+        given = origin, is_private, lease.turn_id, tool_use_id
+        cursor.execute(_START[connection.vendor], given)
+        if not cursor.rowcount:
+            raise Stopped("lease")
     raise_version(lease.conversation_id)
     return sha256(f"{lease.public_id} {tool_use_id}".encode()).hexdigest()
 

@@ -26,7 +26,7 @@ pytestmark = [
 #: at most: on a busy machine there may be one less, because the client of the test shares a thread.
 #: Two or three are the client's own.
 PLAIN = (34, 4), 7
-WITH_A_TOOL = (78, 9), 16
+WITH_A_TOOL = (73, 9), 16
 
 
 async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
