@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from channels.layers import channel_layers
+from redis.asyncio.client import PubSub
 
 from agentweb import env
 from conversations.live import relay as relaying
@@ -93,6 +94,26 @@ async def test_what_waits_goes_in_few_round_trips(monkeypatch: pytest.MonkeyPatc
     assert sum(sizes) == 300
     assert max(sizes) == relaying.AT_ONCE
     assert len(sizes) <= 4
+
+
+async def test_who_is_told_nothing_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The receiver of channels_redis looks for a message ten times a second."""
+    looks: list[float] = []
+    real = PubSub.get_message
+
+    async def counted(self: PubSub, **wanted: Any) -> Any:
+        looks.append(wanted["timeout"])
+        return await real(self, **wanted)
+
+    monkeypatch.setattr(PubSub, "get_message", counted)
+    async with listening() as (one, _), listening() as (_, heard):
+        one.send(ALL, {"type": "event"})
+        await until(lambda: len(heard) == 1)
+        looks.clear()
+        await asyncio.sleep(0.5)
+        assert looks == []
+        one.send(ALL, {"type": "event"})
+        await until(lambda: len(heard) == 2)
 
 
 async def test_a_conversation_that_takes_long_holds_up_no_other() -> None:
