@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from conversations import db
 from conversations.live import turn_stream, watch
 from conversations.models import Conversation, ToolCall, Turn
 from conversations.runtime import dispatch
+from conversations.runtime import supervisor as supervisor_module
 from tests.support import people_and_turns, stored_turns
-from tests.support.running_turns import supervising
+from tests.support.running_turns import ended, queue, supervising
 from tests.web.tabs import connected, session_of
 
 pytestmark = [
@@ -24,9 +26,10 @@ pytestmark = [
 ]
 #: Statements and transactions of a later turn, from its POST to its last frame, and its thread hops
 #: at most: on a busy machine there may be one less, because the client of the test shares a thread.
-#: Two or three are the client's own.
+#: Two or three are the client's own. Of a title, from the end of its turn to its own.
 PLAIN = (34, 4), 7
 WITH_A_TOOL = (73, 9), 16
+TITLE = (23, 3), 4
 
 
 async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
@@ -86,3 +89,23 @@ async def test_a_turn_with_a_tool_round_takes_so_many_statements_and_hops(
     probe = await count_later_turn(monkeypatch, settings, "What time is it in Tokyo?")
     _demand_counts(probe, WITH_A_TOOL)
     assert await db.run_db(ToolCall.objects.filter(state="ok").count) == 1
+
+
+async def test_a_title_takes_so_many_statements_and_hops(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.AGENTWEB_TITLE_MODEL = "claude-haiku-5-5"
+    # It waits until it is told to begin.
+    monkeypatch.setattr(supervisor_module, "QUIET", 0)
+    turn = await queue("Please explain how sourdough bread rises overnight")
+    with server.start(pace=0) as emulator:
+        settings.ANTHROPIC_BASE_URL = emulator.url
+        async with supervising() as supervisor:
+            await ended(turn)
+            with watch_turns() as probe:
+                probe.keeps_statements = True
+                supervisor._quiet.set()
+                while supervisor._side_calls._running:
+                    await asyncio.sleep(0.01)
+    assert await db.run_db(Conversation.objects.filter(titled_by="model").count) == 1
+    _demand_counts(probe, TITLE)
