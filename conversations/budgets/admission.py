@@ -38,7 +38,7 @@ from conversations.models import ApiResult
 _INACTIVE = mark_recorded(gettext_noop("This account is not active any more."))
 #: Raw SQL, because it runs before the tools of each round.
 _LAST_CALL = f"""
-SELECT c.model, c.estimated_tokens, e.text, u.is_active, {VERSION}
+SELECT u.is_active, c.model, c.estimated_tokens, e.text, {VERSION}
 FROM conversations_apicall c JOIN conversations_envelope e ON e.digest = c.envelope_id
 JOIN conversations_user u ON u.id = %(user)s WHERE c.id = %(call)s"""  # noqa: S608 - our own words
 #: Tokens to which what is left of a minute shortens an answer at most.
@@ -98,10 +98,12 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute(_LAST_CALL, {"call": call_id, "user": lease.user_id})
-        model, tokens, envelope, is_active, version = cursor.fetchone()
-    note_settings_version(version)
-    if not is_active:
+        found = cursor.fetchone()
+    # Without it the person was erased with all that is theirs.
+    if found is None or not found[0]:
         raise build_inactive_refusal()
+    model, tokens, envelope, version = found[1:]
+    note_settings_version(version)
     searches = min(count_searches(wire.decode(envelope)), LEAST_SEARCHES)
     size = size_call(load_price_list(model, timezone.now()), tokens, searches)
     _demand_price(size)
