@@ -89,8 +89,8 @@ _ROWS: dict[tuple[str, ...], tuple[tuple[str, str, str, str], ...]] = {
          "check_call(size, statuses, _read_turn_room(lease), counted).demand()",
          "check_call(size, statuses, _read_turn_room(lease), counted)"),
         ("budgets/admission.py", "somebody who left makes no further call",
-         "pk=lease.user_id, is_active=True",
-         "pk=lease.user_id"),
+         "found is None or not found[0]",
+         "found is None"),
     ),
     _TURNS: (
         ("turns/prompts.py", "nothing is sent in the trash",
