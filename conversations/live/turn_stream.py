@@ -163,6 +163,8 @@ class TurnDisplay:
             logger.error("turn %s: a change was not shown", turn, exc_info=error)
 
     async def _publish_progress(self, event: ToolMoved) -> None:
+        # Before it what is held, with which the tool is shown first.
+        await self.publish()
         async with self._order:
             await publish(self._lease.conversation_id, event, at=(self._step[1], 0))
 

@@ -99,3 +99,23 @@ async def test_what_a_quick_tool_does_is_shown_once_and_with_the_next_round(
         assert shown[1:] == [(RoundChanged(1, 1), MeterMoved(), RoundOpened(1, 2))]
     finally:
         display.close()
+
+
+async def test_a_tool_is_shown_before_its_progress(monkeypatch: Any) -> None:
+    shown: list[Event] = []
+
+    async def keep(_: int, *events: Event, **__: Any) -> None:
+        shown.extend(events)
+
+    monkeypatch.setattr(turn_stream, "publish", keep)
+    monkeypatch.setattr(turn_stream, "HELD_SECONDS", 60)
+    display = TurnDisplay(await run_db(people_and_turns.started_turn))
+    try:
+        await display.hold(RoundChanged(1, 1))
+        display._moved(ToolMoved("a", "half", 50))
+        async with asyncio.timeout(60):
+            while len(shown) < 2:
+                await asyncio.sleep(0.01)
+        assert shown == [RoundChanged(1, 1), ToolMoved("a", "half", 50)]
+    finally:
+        display.close()
