@@ -149,6 +149,58 @@ def test_the_pieces_of_an_answer_are_the_whole_answer(source: str) -> None:
         assert closed + tail == render_markdown(source)
 
 
+#: What may stand before, within and behind words, and changes what they are.
+SIGNS = (
+    *("\n", "\n\n", "  ", "  \n", "\t", "    ", "\\", "**", "*", "_", "__", "`", "``"),
+    *("```py\n", "~~~\n", "[", "]", "(", ")", "](", "[foo]: ", "'", '"', "$", "$$", "\\("),
+    *("\\)", "\\[", "\\]", "- ", "> ", "# ", "1", "12", "2.", "1) ", "- [ ] ", "|", "|---|\n"),
+    *("a | b\n", "--- | ---\n", "===", "---", "http://", "www.", "x.com", "@", "mailto:"),
+    *("&amp", "&", "<b>", ";", ":", ".", ",", "!", "’", "~~"),
+)  # fmt: skip
+WORDS = (" word", " foo", "bar", " 12", "s", " a b", " so, she", " end.", " don't", "é", "日本語")
+
+
+def test_words_that_are_put_into_a_line_are_what_parsing_it_again_gives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[bool] = []
+    goes_on = Incremental._goes_on
+
+    def keep(incremental: Incremental, text: str) -> bool:
+        taken.append(goes_on(incremental, text))
+        return taken[-1]
+
+    for seed in range(1_500):
+        chance = random.Random(seed)
+        kinds = chance.choices((SIGNS, WORDS), k=chance.randint(2, 25))
+        pieces = ["".join(chance.choices(kind, k=chance.randint(1, 3))) for kind in kinds]
+        shown = []
+        for way in (keep, lambda *_: False):
+            monkeypatch.setattr(Incremental, "_goes_on", way)
+            incremental, closed, found = Incremental(), "", []
+            for piece in pieces:
+                more, tail = incremental.feed(piece)
+                closed += more
+                found.append(closed + tail)
+            shown.append(found)
+        assert shown[0] == shown[1], pieces
+    assert sum(taken) > 1_000
+
+
+def test_words_of_a_sentence_are_not_parsed_again() -> None:
+    incremental = Incremental()
+    incremental.feed("- An item of **some** words")
+    before = incremental.parsed
+    words = (", which", " don", "’t end", " soon: they", " are ", "well-known", ". And", " on")
+    for piece in words:
+        _, tail = incremental.feed(piece)
+    assert incremental.parsed == before
+    shown = "words, which don’t end soon: they are well-known. And on"
+    assert tail.endswith(f"<strong>some</strong> {shown}</li>\n</ul>\n")
+    assert incremental.feed(" **bold**")[1].endswith("on <strong>bold</strong></li>\n</ul>\n")
+    assert incremental.parsed > before
+
+
 def _fed(source: str, step: int = 30, *, is_coloured: bool = True) -> tuple[str, Incremental]:
     incremental, closed, tail = Incremental(), "", ""
     incremental.is_coloured = is_coloured
