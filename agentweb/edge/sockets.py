@@ -115,6 +115,20 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
         finally:
             self.maxMessagePayloadSize = most
 
+    def sendData(self, data: bytes, sync: bool = False, chopsize: int | None = None) -> None:  # noqa: N802
+        """Write at once what the kernel takes, and leave the rest to the transport.
+
+        The transport would write it in the next turn of the loop, and begin and end to watch the
+        connection for that; the library would compose a line of its log.
+        """
+        transport = self.transport
+        is_free = transport.connected and not (transport.dataBuffer or transport._tempDataLen)
+        taken = transport.writeSomeData(data) if is_free else 0
+        # An error is left to the transport, which meets it again and ends the connection.
+        rest = data[taken:] if isinstance(taken, int) else data
+        if rest:
+            transport.write(rest)
+
     def sendHttpErrorResponse(self, code: int, reason: str, responseHeaders: Any = None) -> None:  # noqa: N802, N803
         self.sendData(make_refusal(503 if self._is_away else code))
 

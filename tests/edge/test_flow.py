@@ -83,6 +83,16 @@ async def test_a_socket_is_closed_with_the_code_that_the_application_says(
     assert await code(made) == said
 
 
+async def test_a_message_is_on_its_way_when_it_was_sent(plain: Served) -> None:
+    """And not when the loop comes to it: the application holds the loop between the two."""
+    made = await connect(f"ws://127.0.0.1:{plain.port}/at-once/")
+    assert await made.read(60) == "first"
+    between = asyncio.get_running_loop().time()
+    assert await made.read(60) == "second"
+    assert asyncio.get_running_loop().time() - between > 0.5
+    await made.close()
+
+
 async def test_a_page_that_reads_slowly_is_told_everything(plain: Served) -> None:
     made = await connect(f"ws://127.0.0.1:{plain.port}/flood/", receive_buffer=65_536)
     # Each pause is far shorter than the patience of the server, all of them are longer.
