@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import WebsocketDenier
-from channels.sessions import SessionMiddlewareStack
+from channels.sessions import CookieMiddleware
 
 import agentweb.celery  # noqa: F401  (tasks sent from here go to this app)
 from agentweb.edge.request_threads import make_page_handler
@@ -82,8 +83,24 @@ def require_socket_token(application: Application) -> Application:
     return call_with_token
 
 
+def add_session(application: Application) -> Application:
+    """Give a socket the session of its cookie.
+
+    Channels' own would look at each message whether the session is to be saved; no socket changes
+    one.
+    """
+    store: Any = import_module(settings.SESSION_ENGINE).SessionStore
+
+    async def call_with_session(scope: Scope, receive: Any, send: Any) -> None:
+        key = scope["cookies"].get(settings.SESSION_COOKIE_NAME)
+        await application(scope | {"session": store(key)}, receive, send)
+
+    return call_with_session
+
+
 # The socket itself looks up its person together with what it is opened on.
-sockets: Any = SessionMiddlewareStack(require_socket_token(URLRouter(websocket_urlpatterns)))
+_routes: Any = URLRouter(websocket_urlpatterns)
+sockets: Any = CookieMiddleware(add_session(require_socket_token(_routes)))
 pages = refuse_other_charsets(queue_by_visitor(django_application))
 router: Any = ProtocolTypeRouter({"http": pages, "websocket": require_same_origin(sockets)})
 read_networks(conf.trusted_proxies)
