@@ -84,8 +84,7 @@ async def measure(shape: str, length: int, step: int, tabs: int) -> Streamed:
         spent = 0.0
         for piece in pieces:
             began = time.process_time()
-            display.grow(*(("", piece) if is_thought else (piece, "")))
-            await display.flush()
+            await display.grow(*(("", piece) if is_thought else (piece, "")))
             spent += time.process_time() - began
             await ours.read()
         cost, parsed = ours.cost(spent), display.parsed

@@ -7,7 +7,7 @@ out an automatic retry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -46,8 +46,8 @@ from conversations.context.view.envelope import Envelope, join_body
 from conversations.context.view.view import Message, View
 
 _CUT = mark_recorded(gettext_noop("The connection to the API ended in mid-answer."))
-#: Receives text and thinking as they arrive, to show them.
-Grow: TypeAlias = Callable[[str, str], None]
+#: Receives text and thinking as they arrive, to show them; the next are read when it has.
+Grow: TypeAlias = Callable[[str, str], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -178,10 +178,15 @@ async def _read_stream(
                 if isinstance(item, Head):
                     response.request_id = item.request_id
                     continue
-                for event in item.events:
-                    grown = answer.feed(event)
-                    if grow is not None and (grown.text or grown.thinking):
-                        grow(grown.text, grown.thinking)
+                text = thinking = ""
+                try:
+                    for event in item.events:
+                        grown = answer.feed(event)
+                        text, thinking = text + grown.text, thinking + grown.thinking
+                finally:
+                    # What came before an event that breaks the protocol is shown, too.
+                    if grow is not None and (text or thinking):
+                        await grow(text, thinking)
                 if answer.is_complete:
                     return
     raise ModelFailed("cut", _CUT, may_retry=True, may_cost=True)

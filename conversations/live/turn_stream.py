@@ -74,9 +74,9 @@ class TurnDisplay:
         self._text, self._thinking = list[str](), list[str]()
         self._fresh_text, self._fresh_thinking = "", ""
         self._saved_length, self._length = 0, 0
-        #: Set when text waits for publication; for a checkpoint; for a checkpoint without delay.
-        self._fresh, self._shown, self._much = (asyncio.Event() for _ in range(3))
-        self._regular: list[asyncio.Task[None]] = []
+        #: Set when text waits for a checkpoint; for a checkpoint without delay.
+        self._shown, self._much = asyncio.Event(), asyncio.Event()
+        self._saving: asyncio.Task[None] | None = None
         #: The round whose answer is running, and its unfinished tail as published.
         self._opened: RoundOpened | None = None
         self._tail = ""
@@ -173,10 +173,15 @@ class TurnDisplay:
         """Characters parsed in this round: a measure of the work that needs no clock."""
         return self._markdown.parsed
 
-    def grow(self, text: str, thinking: str) -> None:
+    async def grow(self, text: str, thinking: str) -> None:
+        """Publish text that has arrived; what cannot be shown now is shown with the next."""
         self._fresh_text += text
         self._fresh_thinking += thinking
-        self._fresh.set()
+        try:
+            async with self._order:
+                await self._show_fresh()
+        except Exception:
+            logger.exception("turn %s: text was not shown", self._lease.turn_id)
 
     def _begin(self, event: RoundOpened) -> None:
         self._end()
@@ -185,34 +190,18 @@ class TurnDisplay:
         self._markdown = Incremental()
         self._text, self._thinking = [], []
         self._length = self._saved_length = 0
-        work = self._flush_regularly(), self._checkpoint_regularly()
-        self._regular = [asyncio.create_task(one) for one in work]
+        self._saving = asyncio.create_task(self._checkpoint_regularly())
 
     def _end(self) -> None:
-        for task in self._regular:
-            task.cancel()
-        self._regular = []
-        for event in (self._fresh, self._shown, self._much):
+        if self._saving is not None:
+            self._saving.cancel()
+            self._saving = None
+        for event in (self._shown, self._much):
             event.clear()
         self._fresh_text = self._fresh_thinking = ""
         self._opened = None
 
-    async def _flush_regularly(self) -> None:
-        while True:
-            await self._fresh.wait()
-            self._fresh.clear()
-            try:
-                await self.flush()
-            except Exception:
-                logger.exception("turn %s: text was not shown", self._lease.turn_id)
-
-    async def flush(self) -> None:
-        """Publish the text that arrived since the last flush."""
-        if self._fresh_text or self._fresh_thinking:
-            async with self._order:
-                await self._flush()
-
-    async def _flush(self) -> None:
+    async def _show_fresh(self) -> None:
         opened = self._opened
         if opened is None:
             return

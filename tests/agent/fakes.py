@@ -286,7 +286,7 @@ class FakeDisplay:
     async def hold(self, *events: Event) -> None:
         self.told += events
 
-    def grow(self, text: str, thinking: str) -> None:
+    async def grow(self, text: str, thinking: str) -> None:
         self.text += text
         self.thinking += thinking
 

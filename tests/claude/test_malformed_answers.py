@@ -78,8 +78,8 @@ async def test_a_stop_in_mid_answer_leaves_a_conversation_that_goes_on(
         world = World(job(model="claude-sonnet-5-5"), prompt=prompt, model=claude)
         grow = world.display.grow
 
-        def stop(text: str, thinking: str) -> None:
-            grow(text, thinking)
+        async def stop(text: str, thinking: str) -> None:
+            await grow(text, thinking)
             world.stop()
 
         world.display.grow = stop  # type: ignore[method-assign]
