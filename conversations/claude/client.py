@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -201,8 +201,7 @@ class Claude:
                     if events:
                         yield Piece(tuple(events))
                 if kind == "content_block_delta" and len(chunk) < _WHOLE_CHUNK:
-                    with _pause_reading(response):
-                        await pace.rest(looked)
+                    await _rest(response, looked)
 
     async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(
@@ -290,16 +289,15 @@ def _map_stream_error(event: dict[str, Any], response: httpx2.Response) -> Model
     )
 
 
-@contextmanager
-def _pause_reading(response: httpx2.Response) -> Iterator[None]:
-    """Leave what arrives meanwhile to the kernel, so that not every piece of it wakes the loop."""
+async def _rest(response: httpx2.Response, since: float) -> None:
+    """Leave what arrives until the next read to the kernel: no piece of it wakes the loop."""
     transport = _find_transport(response)
     if transport is None:
-        yield
+        await pace.rest(since)
         return
     transport.pause_reading()
     try:
-        yield
+        await pace.rest(since)
     finally:
         transport.resume_reading()
 

@@ -2,8 +2,13 @@
 
 Waking up, rendering and sending cost about the same for one word as for many, and nobody reads so
 fast. After each text the stream rests, and what arrives meanwhile waits in the kernel; text is
-shown as soon as it is read, so it waits only once. When the event loop is late it is busy: then all
-answers are read less often, or the delay would grow.
+shown as soon as it is read, so it waits only once. Answers are read at the same moments, a few in
+each pause: what is due together wakes the event loop once. When the loop is late it is busy: then
+all answers are read less often, or the delay would grow.
+
+The numbers are chosen so that 95 % of the words of up to 50 answers are shown within 60 ms, of 100
+within 100 ms and of 200 within 200 ms, for no more of the processor than the plain relay takes, of
+which each word is a message of its own (`bench stream`).
 """
 
 from __future__ import annotations
@@ -13,8 +18,10 @@ import time
 
 #: Seconds between two reads of an answer while there are few, additional seconds for each answer
 #: beyond those, and the longest pause of a busy loop.
-_SECONDS, _MORE, _BUSY = 0.057, 0.0016, 0.5
-_FEW = 10
+_SECONDS, _MORE, _BUSY = 0.055, 0.0009, 0.5
+_FEW = 50
+#: Moments in each pause at which answers are read.
+MOMENTS = 5
 #: The pause is at least this multiple of the loop's delay.
 _TIMES = 2
 
@@ -25,17 +32,19 @@ class Pace:
     def __init__(self) -> None:
         self._live = 0
         self._late = 0.0
+        self.seconds = _SECONDS
 
     def begin(self) -> None:
         self._live += 1
+        self._set_seconds()
 
     def end(self) -> None:
         self._live -= 1
+        self._set_seconds()
 
-    @property
-    def seconds(self) -> float:
+    def _set_seconds(self) -> None:
         usual = _SECONDS + _MORE * max(0, self._live - _FEW)
-        return min(_BUSY, max(usual, self._late * _TIMES))
+        self.seconds = min(_BUSY, max(usual, self._late * _TIMES))
 
     @property
     def is_slow(self) -> bool:
@@ -43,10 +52,11 @@ class Pace:
 
     async def rest(self, since: float) -> None:
         """Wait until the next read after the one at `since` is due, a time as of `monotonic`."""
-        now = time.monotonic()
-        due = max(now, since + self.seconds)
+        now, apart = time.monotonic(), self.seconds / MOMENTS
+        due = max(now, round((since + self.seconds) / apart) * apart)
         await asyncio.sleep(due - now)
         self._late = time.monotonic() - due
+        self._set_seconds()
 
 
 pace = Pace()

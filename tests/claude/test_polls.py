@@ -11,7 +11,7 @@ import pytest
 from conversations.agent.ports import Piece
 from conversations.claude import client as module
 from conversations.claude.client import Claude
-from conversations.claude.pace import Pace, pace
+from conversations.claude.pace import MOMENTS, Pace, pace
 from tests.agent.streams import says
 from tests.claude.test_streams import HEAD
 from tests.claude.wire_server import client, event, raw
@@ -117,8 +117,24 @@ async def test_a_rest_ends_when_the_next_look_is_due(monkeypatch: pytest.MonkeyP
     one = Pace()
     await one.rest(99.97)
     await one.rest(99.0)
-    # Half of the time has gone by; the second look is late already.
-    assert slept == [pytest.approx(one.seconds - 0.03), 0.0]
+    # Half of the time has gone by, up to the next common moment; the second look is late already.
+    apart = one.seconds / MOMENTS
+    assert slept == [pytest.approx(one.seconds - 0.03, abs=apart / 2), 0.0]
+
+
+async def test_answers_are_read_at_the_same_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = set[float]()
+    clock = [100.0]
+
+    async def sleep(seconds: float) -> None:
+        ends.add(round(clock[0] + seconds, 6))
+
+    monkeypatch.setattr("conversations.claude.pace.asyncio.sleep", sleep)
+    monkeypatch.setattr("conversations.claude.pace.time.monotonic", lambda: clock[0])
+    one = Pace()
+    for number in range(100):
+        await one.rest(clock[0] - one.seconds * number / 100)
+    assert len(ends) <= MOMENTS + 1
 
 
 async def test_a_loop_that_comes_late_looks_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,11 +153,12 @@ async def test_a_loop_that_comes_late_looks_less_often(monkeypatch: pytest.Monke
 
 async def test_an_answer_is_read_less_often_only_beside_many() -> None:
     one, seconds = Pace(), list[float]()
-    for _ in range(50):
+    for _ in range(200):
         one.begin()
         seconds.append(one.seconds)
-    assert len(set(seconds[:10])) == 1
-    assert seconds[9:] == sorted(set(seconds[9:]))
-    for _ in range(50):
+    assert len(set(seconds[:50])) == 1
+    assert seconds[49:] == sorted(set(seconds[49:]))
+    assert (seconds[49] < 0.06, seconds[99] <= 0.1, seconds[199] <= 0.2) == (True, True, True)
+    for _ in range(200):
         one.end()
-    assert one.seconds == seconds[0] <= 0.06
+    assert one.seconds == seconds[0]
