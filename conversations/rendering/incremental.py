@@ -67,6 +67,8 @@ class Incremental:
         self._part = Part()
         #: Whether code is coloured now; in the finished answer it always is.
         self.is_coloured = True
+        #: Code of the tail as it was coloured, which takes longer than all else of it.
+        self._coloured: dict[tuple[str, str], str] = {}
         #: Characters parsed so far: the measure of the cost.
         self.parsed = 0
 
@@ -125,12 +127,13 @@ class Incremental:
 
     def _advance(self, parsed: Parsed) -> SafeString:
         tokens, env = parsed
-        env["is_coloured"] = self.is_coloured
+        env["is_coloured"], env["coloured"] = self.is_coloured, self._coloured
         lines = _LINE.findall(self._text)
         last, line = _last_block(tokens, lines)
         closed = _safe(render_tokens(mark(tokens[:last], self._part), env)) if last else _EMPTY
         if last:
             self._text, self._part = "".join(lines[line:]), Part()
+            self._coloured.clear()
         if len(self._text) > WHOLE and (cut := self._cut(tokens[last:], lines)):
             return SafeString(closed + cut)
         if len(self._text) > MAX_BLOCK:

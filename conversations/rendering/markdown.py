@@ -88,7 +88,11 @@ def _fence(
     words = tokens[at].info.lower().split()
     language = words[0] if words and words[0] in LANGUAGES else "text"
     shown = language if env.get("is_coloured", True) else "text"
-    code = highlight_code(tokens[at].content, shown, env["allowance"])
+    known = env.setdefault("coloured", {})
+    if (shown, tokens[at].content) not in known:
+        found = highlight_code(tokens[at].content, shown, env["allowance"])
+        known[shown, tokens[at].content] = found
+    code = known[shown, tokens[at].content]
     further, name = "", ""
     if tokens[at].meta.get("is_continued"):
         further = f" {CLASS}"

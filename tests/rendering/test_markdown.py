@@ -9,8 +9,15 @@ from threading import Thread
 import pytest
 
 from conversations import rendering
-from conversations.rendering import Incremental, clean_html, mathml, render_markdown, render_plain
-from conversations.rendering.code import HighlightTime
+from conversations.rendering import (
+    Incremental,
+    clean_html,
+    markdown,
+    mathml,
+    render_markdown,
+    render_plain,
+)
+from conversations.rendering.code import HighlightTime, highlight_code
 from tests.support.call_counts import counted
 from tests.web.tags import acting, attributes, elements, names
 
@@ -220,6 +227,24 @@ def test_a_long_code_block_is_closed_in_slices_that_join() -> None:
         html,
     )
     assert joined == render_markdown(source)
+
+
+def test_a_short_code_block_is_coloured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    coloured: list[str] = []
+
+    def keep(code: str, language: str, allowance: HighlightTime) -> str:
+        coloured.extend([code] * (language == "python"))
+        return highlight_code(code, language, allowance)
+
+    monkeypatch.setattr(markdown, "highlight_code", keep)
+    incremental, closed, tail = Incremental(), "", ""
+    pieces = ("```python\nx = ", "1\n```", "\n\n", "| a ", "| b |\n", "|---|", "---|\n")
+    for piece in pieces:
+        more, tail = incremental.feed(piece)
+        closed += more
+    assert closed + tail == render_markdown("".join(pieces))
+    # The second is the whole answer's.
+    assert coloured == ["x = 1\n"] * 2
 
 
 @pytest.mark.parametrize("lines", [3, 100, 1_000])
