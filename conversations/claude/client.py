@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -189,19 +189,20 @@ class Claude:
                     return
                 looked = now()
                 events: list[dict[str, Any]] = []
-                try:
-                    for event in reader.feed(chunk):
-                        if (kind := event.get("type")) == "error":
-                            raise _map_stream_error(event, response)
-                        if kind != "ping":
-                            silent = now() + self.deadlines.silence
-                            events.append(event)
-                finally:
-                    # Events before an error or malformed data are passed on.
-                    if events:
-                        yield Piece(tuple(events))
-                if kind == "content_block_delta" and len(chunk) < _WHOLE_CHUNK:
-                    await _rest(response, looked)
+                with _pause_reading(response):
+                    try:
+                        for event in reader.feed(chunk):
+                            if (kind := event.get("type")) == "error":
+                                raise _map_stream_error(event, response)
+                            if kind != "ping":
+                                silent = now() + self.deadlines.silence
+                                events.append(event)
+                    finally:
+                        # Events before an error or malformed data are passed on.
+                        if events:
+                            yield Piece(tuple(events))
+                    if kind == "content_block_delta" and len(chunk) < _WHOLE_CHUNK:
+                        await pace.rest(looked)
 
     async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(
@@ -289,15 +290,19 @@ def _map_stream_error(event: dict[str, Any], response: httpx2.Response) -> Model
     )
 
 
-async def _rest(response: httpx2.Response, since: float) -> None:
-    """Leave what arrives until the next read to the kernel: no piece of it wakes the loop."""
+@contextmanager
+def _pause_reading(response: httpx2.Response) -> Iterator[None]:
+    """Leave to the kernel what arrives while nobody reads: no piece of it wakes the loop.
+
+    The transport's own buffer would be lost with the connection, and with it what was billed.
+    """
     transport = _find_transport(response)
     if transport is None:
-        await pace.rest(since)
+        yield
         return
     transport.pause_reading()
     try:
-        await pace.rest(since)
+        yield
     finally:
         transport.resume_reading()
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from conversations.agent.ports import Piece
+from conversations.agent.ports import ModelFailed, Piece
 from conversations.claude import client as module
 from conversations.claude.client import Claude
 from conversations.claude.pace import MOMENTS, Pace, pace
 from tests.agent.streams import says
 from tests.claude.test_streams import HEAD
-from tests.claude.wire_server import client, event, raw
+from tests.claude.wire_server import SSE, client, event, http, raw
 
 pytestmark = pytest.mark.asyncio
 #: Of an answer of one block: its start, a delta, its end.
@@ -44,7 +44,7 @@ def resting(monkeypatch: pytest.MonkeyPatch) -> _Resting:
 
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the transports of the responses that rested."""
+    """Return the transports of the responses that were read."""
     found: list[Any] = []
     find = module._find_transport
 
@@ -87,7 +87,7 @@ async def test_what_comes_while_it_rests_waits_in_the_kernel_and_is_given_togeth
             await asyncio.sleep(0.01)
         # The first words were given at once; what follows them waits for more.
         await asyncio.wait_for(resting.begun.wait(), 30)
-        (transport,) = transports
+        transport = transports[-1]
         assert not transport.is_reading()
         for _ in range(3):
             parts.put_nowait(event(DELTA))
@@ -162,3 +162,36 @@ async def test_an_answer_is_read_less_often_only_beside_many() -> None:
     for _ in range(200):
         one.end()
     assert one.seconds == seconds[0]
+
+
+async def test_what_came_before_the_connection_was_lost_is_given_to_a_late_reader() -> None:
+    """It was billed. The client drops with the connection what it has read and not given on."""
+    is_lost = asyncio.Event()
+    head = http("200 OK", SSE, "content-length: 100000")
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head + b"".join(event(each) for each in (*START, DELTA)))
+        await writer.drain()
+        await is_read.wait()
+        writer.write(event(DELTA) * 3)
+        await writer.drain()
+        # The body is longer: the next that is read of it is an error.
+        writer.close()
+        is_lost.set()
+
+    async def listen(claude: Claude) -> None:
+        async with aclosing(claude.stream("{}")) as stream:
+            async for item in stream:
+                if isinstance(item, Piece):
+                    given.extend(str(each["type"]) for each in item.events)
+                    is_read.set()
+                    await is_lost.wait()
+                    # Long enough for the client to hear of it, were it listening.
+                    await asyncio.sleep(0.05)
+
+    is_read, given = asyncio.Event(), list[str]()
+    async with raw(answer) as server, client(server.url) as claude, asyncio.timeout(60):
+        with pytest.raises(ModelFailed) as failed:
+            await listen(claude)
+    assert failed.value.code == "cut"
+    assert given.count("content_block_delta") == 4
