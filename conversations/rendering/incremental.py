@@ -103,7 +103,7 @@ class Incremental:
         """Add words to the last line, where nothing else can change; return whether that was so."""
         size = len(self._text)
         whole = size + len(text)
-        if not self._is_shown or self._held or size <= WHOLE < whole or whole > MAX_BLOCK:
+        if not self._is_shown or self._held or size <= WHOLE < whole or whole > SHORT:
             return False
         last = _LAST_WORD.search(self._text, max(0, size - _NEAR))
         if last is None or not _WORDS.fullmatch(last[0].lstrip() + text):

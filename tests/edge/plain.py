@@ -69,7 +69,7 @@ async def talk(path: str, receive: Any, send: Any) -> None:
         await send({"type": "websocket.close", "code": int(path.split("/")[2])})
     if path == "/at-once/":
         await send({"type": "websocket.send", "text": "first"})
-        time.sleep(1.5)
+        time.sleep(1.2)
         await send({"type": "websocket.send", "text": "second"})
     flooding = asyncio.create_task(flood(send)) if path == "/flood/" else None
     while (message := await receive())["type"] != "websocket.disconnect":
