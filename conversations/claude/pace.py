@@ -6,9 +6,9 @@ shown as soon as it is read, so it waits only once. Answers are read at the same
 each pause: what is due together wakes the event loop once. When the loop is late it is busy: then
 all answers are read less often, or the delay would grow.
 
-The numbers are chosen so that 95 % of the words of up to 50 answers are shown within 60 ms, of 100
-within 100 ms and of 200 within 200 ms, for no more of the processor than the plain relay takes, of
-which each word is a message of its own (`bench stream`).
+The numbers aim at showing 95 % of the words of up to 50 answers within 60 ms, of 100 within 100 ms
+and of 200 within 200 ms. `bench stream` measures it, and the processor time beside a plain relay
+that sends each word by itself.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The stream of a turn to its pages: state, events, the text of the answer, tool progress.
 
-The first text is published at once; later text is collected for a short time, which is longer where
-many answers are running or the process is busy. Finished Markdown blocks are rendered once and
-appended, only the unfinished tail is rendered again. In a busy process code is coloured when its
-answer is stored. No text is published before there is a draft of it; after that the draft is
-checkpointed each half second or 4 KB, so that a crash keeps what was shown.
+Text is published by the task that reads it, before the next is read: no task waits for it, and how
+often it is read is how often it is shown (`claude/pace.py`). Finished Markdown blocks are rendered
+once and appended, only the unfinished tail is rendered again. In a busy process code is coloured
+when its answer is stored. No text is published before there is a draft of it; after that the draft
+is checkpointed each half second or 4 KB, so that a crash keeps what was shown.
 
 Progress that running tools report is published and never stored. A tool may report at any rate:
 its last report is kept, events are published at intervals, and none after the call has ended.

@@ -9,9 +9,9 @@ expensive kind). Beyond `MAX_BLOCK` it is shown as written. The parts of a block
 page (`static/streamed.js`), so that a reader sees one block that grows.
 
 Most of what arrives are words of a sentence. Words that go on a line which ends with a word change
-no markup: they are put where the text of the tail ends, without parsing, which takes a fiftieth of
-the time. What they are must be certain whatever stands before them: letters, digits, single spaces,
-and marks of a sentence that stand behind a word.
+no markup: they are put where the text of a short tail ends, without parsing, which takes a
+twentieth of the time. What they are must be certain whatever stands before them: letters, digits,
+single spaces, and marks of a sentence that stand behind a word.
 """
 
 from __future__ import annotations
