@@ -1,5 +1,8 @@
 """From a prompt to the bytes of its request, in a long conversation beside one of twelve entries.
 
+The turn is sent, claimed and begun as the site begins it: settings, view, pins and job are read and
+its request is joined. What the engine decides before is measured by `bench context`.
+
 All but the last entries of the long one were removed from its view, as a summary would: what a turn
 loads must follow from what it sends, and not from what was said before.
 """
@@ -15,11 +18,14 @@ from conversations.agent.ports import Finish
 from conversations.conf import conf
 from conversations.context.policy.policy import Policy
 from conversations.context.view.edits import SpliceMessages, Trigger, build_transformation
-from conversations.library.access import load_conversation
+from conversations.context.view.envelope import join_body
+from conversations.log import leases
 from conversations.log.append import record_transformation
-from conversations.log.leases import Lease, claim_turn
-from conversations.log.turn_state import load_state, load_turn_state
+from conversations.log.leases import Lease
+from conversations.log.turn_state import load_state
 from conversations.models import Conversation
+from conversations.runtime.begin import claim_turn
+from conversations.runtime.job import build_job
 from conversations.turns import turns
 
 #: Entries of the short conversation, and of the long one's view.
@@ -38,12 +44,10 @@ def measure_requests(entries: int, runs: int) -> list[Page]:
     return [replace(page, floor=floor.processor)]
 
 
-def _begin_turn(conversation: Conversation) -> Lease:
+def _send_prompt(conversation: Conversation) -> int:
+    """Send a prompt; return the id of its turn."""
     fresh = Conversation.objects.get(pk=conversation.pk)
-    turn = turns.send_prompt(conversation=fresh, text="And then?", client_id=uuid4())
-    lease = claim_turn(turn_id=turn.pk, owner="bench")
-    assert lease is not None  # noqa: S101 - nobody else claims it
-    return lease
+    return turns.send_prompt(conversation=fresh, text="And then?", client_id=uuid4()).pk
 
 
 def _end_turn(lease: Lease) -> None:
@@ -51,7 +55,8 @@ def _end_turn(lease: Lease) -> None:
 
 
 def _remove_all_but_last(conversation: Conversation) -> None:
-    lease = _begin_turn(conversation)
+    lease = leases.claim_turn(turn_id=_send_prompt(conversation), owner="bench")
+    assert lease is not None  # noqa: S101 - nobody else claims it
     view = load_state(conversation, conf.model).view
     behind = view.messages[-SHORT].seq if view.length > SHORT else 0
     if behind:
@@ -63,7 +68,9 @@ def _remove_all_but_last(conversation: Conversation) -> None:
 
 
 def _write_request(conversation: Conversation) -> str:
-    lease = _begin_turn(conversation)
-    loaded, _ = load_turn_state(load_conversation(lease.conversation_id), conf.model)
-    _end_turn(lease)
-    return loaded.view.body
+    claimed = claim_turn(turn_id=_send_prompt(conversation), owner="bench")
+    assert claimed is not None  # noqa: S101 - nobody else claims it
+    begun = claimed.demand_begun()
+    body = join_body(build_job(begun.facts).envelope.text, begun.state.view.body)
+    _end_turn(claimed.lease)
+    return body

@@ -18,9 +18,13 @@ from agentweb.bench.page_times import (
     measure_conversation_pages,
     measure_list_pages,
 )
+from agentweb.bench.request_times import SHORT, measure_requests
 from conversations.log.tree import filter_path_turns
 from conversations.operations import scratch_database
 from conversations.transcript.meter import read_meter
+
+#: Statements that read and save a checkpoint of the view.
+CHECKPOINT = 9
 
 
 @pytest.mark.asyncio
@@ -86,6 +90,14 @@ def test_a_page_is_measured_beside_the_shortest() -> None:
         assert page.floor > 0
     assert found["open"].size > 5_000
     assert Page("x", 20.0, 10.0, 1, 1, floor=5.0).ratio == 2
+
+
+@pytest.mark.django_db
+def test_a_request_of_a_long_conversation_takes_the_statements_and_bytes_of_a_short_one() -> None:
+    short, long = (measure_requests(entries, 1)[0] for entries in (SHORT, 1_200))
+    assert long.queries <= short.queries + CHECKPOINT
+    assert long.size <= short.size * 1.1
+    assert long.floor > 0
 
 
 @pytest.fixture
