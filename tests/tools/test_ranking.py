@@ -86,6 +86,19 @@ def test_scripts_without_spaces_are_searched(query: str) -> None:
     assert best("zebra", *texts) == []
 
 
+def test_of_japanese_the_words_are_searched_and_not_the_endings() -> None:
+    assert read_words("プロバイダーを分割しますか") == ("プロバイダー", "分割")
+    assert read_words("1ファイルに全てAPIの") == ("ファイル", "全", "api")
+    assert read_words("りんご の価格") == ("りん", "んご", "価格")
+    assert read_words("いつ") == ("いつ",)
+    endings = "していますか、しないのですか。"
+    assert best("設計を分割していますか", *[endings] * 3, "分割した") == [3]
+
+
+def test_what_an_agent_announces_is_no_word_of_a_search() -> None:
+    assert read_words("Now let me look at the parser, which may need it") == ("parser",)
+
+
 def test_the_passage_is_where_the_words_stand() -> None:
     ranking = Ranking("heron nests")
     ranking.add("a", "x " * 900 + "Here the heron nests in June." + " y" * 900)
