@@ -52,8 +52,8 @@ class Command(BaseCommand):
         render.add_argument("--tabs", type=int, default=4, metavar="N", help="that watch it")
         pages = subjects.add_parser(
             "pages",
-            help="the pages of a conversation of 10,000 entries, beside a static page and a short"
-            " conversation in the same run",
+            help="the pages of a conversation of 10,000 entries, and its next turn from prompt to"
+            " request, beside a static page and a short conversation in the same run",
         )
         pages.add_argument("--entries", type=int, default=10_000, metavar="N")
         pages.add_argument("--conversations", type=int, default=2_000, metavar="N")
