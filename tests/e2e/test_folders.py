@@ -20,7 +20,7 @@ from conversations.models import Conversation, Folder, User
 owner = User.objects.get(username="{NAME}")
 Conversation.objects.filter(owner=owner).update(folder=None)
 Folder.objects.filter(owner=owner).delete()
-for title in ("Letter to the landlord", "Trip to Lisbon", "Bread that rises", "Tax return"):
+for title in ("Letter to the landlord", "Trip to Reykjavik", "Bread that rises", "Tax return"):
     Conversation.objects.create(owner=owner, title=title, model="claude-opus-4-8")
 """
 FULL = f"""
@@ -105,7 +105,7 @@ async def test_chats_are_filed_by_keyboard_and_the_list_keeps_what_is_open(
     await expect(page.locator("#notice")).to_contain_text("The chat is in the folder “House” now.")
     await expect(rows.locator(".folder-rows")).to_contain_text("Letter to the landlord")
     await expect(rows.get_by_text("Letter to the landlord", exact=True)).to_have_count(1)
-    await open_menu(page, "Trip to Lisbon")
+    await open_menu(page, "Trip to Reykjavik")
     await taken_over(page, "/menu/archive/")
     await page.get_by_role("link", name="Move to a folder").click()
     await taken_over(page, "/menu/folder/")
