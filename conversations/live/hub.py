@@ -83,10 +83,21 @@ class Topic:
         """Return whether a step is stale: it committed nothing and its worker has lost the turn."""
         return step is not None and step[0] == step[1] < self.text[0]
 
-    def follow_state(self, event: Event, step: VersionStep | None, *, is_own: bool) -> None:
+    def follow_states(
+        self, events: tuple[Event, ...], step: VersionStep | None, *, is_own: bool
+    ) -> None:
+        """Update the state of the running answer from the events of one step."""
+        opens = any(isinstance(event, RoundOpened) for event in events)
+        for event in events:
+            self.follow_state(event, step, is_own=is_own, opens=opens)
+
+    def follow_state(
+        self, event: Event, step: VersionStep | None, *, is_own: bool, opens: bool = False
+    ) -> None:
         """Update the state of the running answer from an event.
 
         `is_own`: the event comes from this process, which then knows all text of the turn.
+        `opens`: its step opens a round, too: what ends with it was stored before that.
         """
         if step is not None:
             self.version = max(self.version, step[1])
@@ -95,11 +106,9 @@ class Topic:
             if self._is_new_round(step, is_own=is_own):
                 self.live = Live(event.turn, event.round)
                 self.text = (step[1] if step is not None else self.text[0] + 1), 0
-                # What ended with the same step was stored before it.
-                self.stored = min(self.stored, self.text[0] - 1)
         elif event.text == "ends" and turn >= self.turn:
             # An older turn that is rendered again must not affect the running one.
-            self._end_text(step[1] if step is not None else 0)
+            self._end_text(step[1] - opens if step is not None else 0)
             if Shows.TURN in event.shows:
                 # A worker that died during a tool call never published the end of the call.
                 self.progress = {}

@@ -189,8 +189,7 @@ async def _show_state(
 ) -> None:
     if topic.is_of_the_past(step):
         return
-    for event in events:
-        topic.follow_state(event, step, is_own=is_own)
+    topic.follow_states(events, step, is_own=is_own)
     is_base = any(topic.is_base(event, step) for event in events)
     if any(Shows.PAGE in event.shows for event in events):
         topic.publish(Frame(None, step))

@@ -244,15 +244,20 @@ def test_text_that_a_snapshot_had_as_stored_is_old_and_that_of_the_next_round_is
     assert topic.follow_text(TextGrew(1, 2, "", "c", ""), (13, 1)) == "new"
 
 
-@pytest.mark.parametrize("is_own", [True, False])
-def test_a_round_that_opens_with_the_end_of_another_has_its_text(is_own: bool) -> None:
-    """A quick tool's round ends and the next one opens in one step."""
+@pytest.mark.parametrize(
+    ("is_own", "read", "took"), [(True, 0, "new"), (False, 0, "new"), (False, 13, "gap")]
+)
+def test_a_round_that_opens_with_the_end_of_another_has_its_text(
+    is_own: bool, read: int, took: str
+) -> None:
+    """A quick tool's round ends and the next one opens in one step, which a snapshot may have."""
     topic = streaming(9)
     topic.follow_text(grew("a"), (9, 1))
-    for event in (RoundChanged(1, 1), RoundOpened(1, 2)):
-        topic.follow_state(event, (9, 13), is_own=is_own)
+    if read:
+        topic.follow_snapshot(read, 1, has_text=False)
+    topic.follow_states((RoundChanged(1, 1), RoundOpened(1, 2)), (9, 13), is_own=is_own)
     assert topic.follow_text(grew("late"), (9, 2)) == "old"
-    assert topic.follow_text(TextGrew(1, 2, "", "c", ""), (13, 1)) == "new"
+    assert topic.follow_text(TextGrew(1, 2, "", "c", ""), (13, 1)) == took
 
 
 def test_a_snapshot_of_the_text_on_its_way_is_followed_by_the_next_of_it() -> None:
