@@ -165,6 +165,7 @@ class Incremental:
         except TooCostly:
             return _EMPTY
         self._text, self._part = tail, further
+        self._coloured.clear()
         return closed
 
     def _slice(self, text: str, part: Part, *, is_coloured: bool = True) -> SafeString:
