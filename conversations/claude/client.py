@@ -195,12 +195,13 @@ class Claude:
                             if (kind := event.get("type")) == "error":
                                 raise _map_stream_error(event, response)
                             if kind != "ping":
-                                silent = now() + self.deadlines.silence
                                 events.append(event)
                     finally:
                         # Events before an error or malformed data are passed on.
                         if events:
                             yield Piece(tuple(events))
+                            # While the caller shows them, nobody listens.
+                            silent = now() + self.deadlines.silence
                     if kind == "content_block_delta" and len(chunk) < _WHOLE_CHUNK:
                         await pace.rest(looked)
 

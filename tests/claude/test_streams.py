@@ -3,13 +3,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from agentweb.emulator.server import EmulatorServer
 from conversations.agent.call import attempt_call
-from conversations.agent.ports import Sent
+from conversations.agent.ports import Piece, Sent
 from conversations.claude.client import Deadlines
 from tests.agent.fakes import World
 from tests.agent.streams import says
@@ -116,6 +117,23 @@ async def test_silence_in_mid_stream_is_a_timeout_and_pings_are_silence(tail: li
     said = b"".join([HEAD, *map(event, says("Hi")[:3])])
     heard = await answered(sends(said, *tail, pause=0.02, then=LONG), Deadlines(60, 0.3, 120))
     assert (heard.code, heard.text) == ("timeout", "Hi")
+
+
+async def test_a_reader_that_takes_its_time_is_no_silence() -> None:
+    """While the database is busy nobody reads, and what arrives waits in the kernel."""
+    parts = [HEAD + b"".join(map(event, says("Hi")[:3])), *map(event, says("Hi")[3:])]
+    given = list[str]()
+    async with (
+        raw(sends(*parts, pause=0.05)) as server,
+        client(server.url, Deadlines(60, 0.3, 120)) as claude,
+        aclosing(claude.stream(BODY)) as stream,
+        asyncio.timeout(60),
+    ):
+        async for item in stream:
+            if isinstance(item, Piece):
+                given.extend(str(each["type"]) for each in item.events)
+                await asyncio.sleep(0.4)
+    assert given[-1] == "message_stop"
 
 
 async def test_a_stream_that_never_ends_is_ended_at_the_deadline_of_the_attempt() -> None:
