@@ -60,6 +60,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
     topic: Topic | None = None
     reader: Reader | None = None
     follower: asyncio.Task[None] | None = None
+    #: The version that the page shows by what was sent to it; None before its first snapshot.
+    shown: int | None = None
     received = 0
     #: Whether the watch has closed this socket.
     is_ended = False
@@ -107,11 +109,6 @@ class ChatConsumer(AsyncWebsocketConsumer):
         # Channels' own dispatch first closes old database connections on its single thread, which
         # holds none here.
         await getattr(self, get_handler_name(message))(message)
-
-    @property
-    def shown(self) -> int | None:
-        """The version that the page shows; None before its first snapshot."""
-        return self.reader.version if self.reader is not None else None
 
     def _enter_topic(self) -> Topic:
         topic = hub.enter(self.conversation.pk)
@@ -187,6 +184,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             reader.begin(version)
         if html:
             await self.send(text_data=html)
+        self.shown = version
         return True
 
     def _read_missed(self, version: int, language: str) -> str | None:
@@ -207,12 +205,13 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _send_frames(self, topic: Topic, reader: Reader) -> None:
         """Send the frames that the page lacks, or a snapshot where frames are missing."""
-        found = reader.read()
+        found, version = reader.read(), reader.version
         if found is None:
             await self._send_snapshot(topic, reader)
         elif found:
             FRAMES.add(len(found))
             await self.send(text_data="\n".join(found))
+            self.shown = version
 
     async def _send_snapshot(self, topic: Topic, reader: Reader) -> None:
         """Send the present state, read while no event is published."""
@@ -232,6 +231,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         RESYNCS.add()
         FRAMES.add()
         await self.send(text_data=html)
+        self.shown = found.version
 
 
 def _read_version(query: bytes, name: str = "version") -> int | None:

@@ -17,6 +17,7 @@ from conversations.agent.events import TitleChanged
 from conversations.db import run_db
 from conversations.library.conversations import delete_conversation, rename_conversation
 from conversations.live import watch as watching
+from conversations.live.consumer import ChatConsumer
 from conversations.live.hub import Frame, hub
 from conversations.live.publish import announce
 from conversations.log.page_version import read_versions
@@ -209,6 +210,34 @@ async def test_a_page_that_comes_back_unchanged_is_sent_budgets_and_no_snapshot(
     for other in (query, f"after=1&mark=another&left={left + 1}"):
         async with connected(conversation, query=other) as found:
             assert 'id="live"' in await frame_of(found)
+
+
+async def test_a_page_is_not_told_a_version_whose_frame_still_waits_to_be_sent(
+    monkeypatch: Any,
+) -> None:
+    """Its connection may end in between, and it would come back as if it showed that."""
+    _, conversation = await ada_and_her_conversation()
+    waits, goes_on, send = asyncio.Event(), asyncio.Event(), ChatConsumer.send
+
+    async def send_later(self: ChatConsumer, text_data: str) -> None:
+        if "Another name" in text_data:
+            waits.set()
+            await goes_on.wait()
+        await send(self, text_data=text_data)
+
+    monkeypatch.setattr(ChatConsumer, "send", send_later)
+    async with connected(conversation) as found, asyncio.timeout(60):
+        await frame_of(found)
+        await run_db(rename_conversation, conversation=conversation, title="Another name")
+        await announce(conversation.pk, TitleChanged())
+        await waits.wait()
+        await watching.watch._send(watching.write_sign)
+        assert await found.receive_from(timeout=60) == f"<!-- alive {conversation.version} -->"
+        goes_on.set()
+        assert "Another name" in await frame_of(found)
+        await watching.watch._send(watching.write_sign)
+        sign = await found.receive_from(timeout=60)
+        assert sign == f"<!-- alive {conversation.version + 1} -->"
 
 
 async def test_a_chat_in_which_nothing_was_said_yet_comes_back_without_a_snapshot() -> None:
