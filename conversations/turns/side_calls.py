@@ -94,13 +94,17 @@ def _close_lost(call_id: int) -> bool:
 
 
 def _lock_open_call(call_id: int) -> tuple[ApiCall, Conversation] | None:
-    """Return a call without a result and its conversation, locked; None where it has a result."""
+    """Return a call without a result and its conversation, locked; None where there is none."""
     with connection.cursor() as cursor:
         cursor.execute(_CONVERSATION, [call_id])
         found = cursor.fetchone()
     if found is None:
         return None
-    conversation = lock_conversation(found[0])
+    try:
+        conversation = lock_conversation(found[0])
+    except Conversation.DoesNotExist:
+        # It was erased meanwhile.
+        return None
     shape = shape_of(ApiCall)
     # After the lock: another process may have closed it meanwhile.
     calls = read_rows(shape, _IF_OPEN.format(columns=shape.columns("c")), [call_id])

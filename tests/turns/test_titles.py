@@ -270,6 +270,17 @@ def test_a_call_that_takes_too_long_is_lost() -> None:
     assert side_calls.close_lost_side_calls(now=later) == 1
 
 
+def test_a_chat_that_is_erased_meanwhile_has_no_lost_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looked for its calls waits for the lock until the erasure is committed."""
+    opened(answered())
+
+    def lock(key: int) -> Conversation:
+        raise Conversation.DoesNotExist(key)
+
+    monkeypatch.setattr(side_calls, "lock_conversation", lock)
+    assert side_calls.close_lost_side_calls(everything=True) == 0
+
+
 def test_a_conversation_is_erased_when_its_title_is_settled() -> None:
     lease = answered()
     sent = opened(lease)
