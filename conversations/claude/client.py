@@ -295,7 +295,8 @@ def _map_stream_error(event: dict[str, Any], response: httpx2.Response) -> Model
 def _pause_reading(response: httpx2.Response) -> Iterator[None]:
     """Leave to the kernel what arrives while nobody reads: no piece of it wakes the loop.
 
-    The transport's own buffer would be lost with the connection, and with it what was billed.
+    The transport's own buffer would be lost with the connection, and with it what was billed. With
+    TLS up to 256 KiB still go to Python's own buffer, which a connection that is reset loses.
     """
     transport = _find_transport(response)
     if transport is None:
