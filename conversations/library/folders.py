@@ -35,7 +35,7 @@ def find_folder(user: User, public_id: UUID) -> Folder:
 def list_folders(user: User) -> list[Folder]:
     """Return the user's folders by name: capitals and accents do not count, as in a dictionary."""
     rows = Folder.objects.filter(owner=user)
-    return sorted(rows, key=lambda row: unicodedata.normalize("NFKD", row.key))
+    return sorted(rows, key=lambda row: (_strip_accents(row.key), row.key))
 
 
 def count_returning(folder: Folder) -> int:
@@ -139,6 +139,10 @@ def _flatten(name: str) -> str:
 
 def _fold(name: str) -> str:
     return name.casefold()
+
+
+def _strip_accents(key: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", key) if not unicodedata.combining(c))
 
 
 def _demand_free(is_taken: bool) -> None:

@@ -71,6 +71,14 @@ def test_a_name_is_one_line_and_taken_without_regard_to_case() -> None:
     assert add(ada, "a\0b\ud800").name == "a\ufffdb\ufffd"
 
 
+def test_folders_stand_as_in_a_dictionary() -> None:
+    ada = people_and_turns.person()
+    for name in ("Zoo", "Ezra", "école", "Äpfel", "Apulien", "ecole"):
+        add(ada, name)
+    found = [row.name for row in folders.list_folders(ada)]
+    assert found == ["Äpfel", "Apulien", "ecole", "école", "Ezra", "Zoo"]
+
+
 def test_a_folder_is_renamed_to_what_is_free() -> None:
     ada = people_and_turns.person()
     work, home = add(ada, "Work"), add(ada, "Home")
