@@ -47,7 +47,8 @@ class SharedLinkAdmin(OfConversation):
     def revoke(self, request: HttpRequest, rows: Any) -> None:
         assert isinstance(request.user, User)  # noqa: S101 - it is the admin
         count, peer = 0, read_peer(request)
-        for row in rows.select_related("conversation"):
+        # An ended link is passed over: its chat may have another one by now.
+        for row in rows.filter(revoked_at=None).select_related("conversation"):
             if revoke_link(conversation=row.conversation, actor=request.user, peer=peer):
                 self.log_change(request, row, _REVOKED)
                 count += 1

@@ -13,6 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from conversations.library.shared_links import revoke_link
 from conversations.models import SharedLink, User
 from tests.support import people_and_turns, stored_turns
 from tests.support.shared_links import shared, token_of
@@ -75,6 +76,18 @@ def test_who_may_revokes_and_it_is_on_record() -> None:
     assert LogEntry.objects.filter(content_type__model="sharedlink").count() == 2
     assert "Revoked: 0." in client.get(revoke(client, *links)["Location"]).content.decode()
     assert LogEntry.objects.filter(content_type__model="sharedlink").count() == 2
+
+
+def test_a_link_that_was_revoked_before_does_not_stand_for_the_present_one() -> None:
+    chat = stored_turns.played().conversation
+    old = shared(chat)
+    revoke_link(conversation=chat, actor=chat.owner, peer="")
+    new = shared(chat)
+    client = staff("Administrator")
+    assert "Revoked: 0." in client.get(revoke(client, old)["Location"]).content.decode()
+    new.refresh_from_db()
+    assert new.revoked_at is None
+    assert not LogEntry.objects.filter(content_type__model="sharedlink").exists()
 
 
 def test_who_only_sees_revokes_nothing() -> None:
