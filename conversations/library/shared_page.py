@@ -25,6 +25,8 @@ from conversations.transcript.shapes import Fallback, Round, Source, ToolCard, T
 
 #: Turns of a page.
 PAGE = transcript.PAGE
+#: The tool that reads originals again.
+_RECALL = "recall"
 #: Greater than every sequence number.
 _END = 2**62
 
@@ -38,6 +40,8 @@ class SharedRound:
     tools: tuple[ToolCard, ...] = ()
     fallback: Fallback | None = None
     is_left_out: bool = False
+    #: Whether the model of the fallback answered.
+    is_answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +132,20 @@ def _share_turn(
 def _share_round(row: Round, out: frozenset[str], *, with_tools: bool) -> SharedRound:
     if row.seq is not None and message_id(row.seq) in out:
         return SharedRound("", is_left_out=True)
+    sources = row.sources
+    if out or not with_tools:
+        # What a source is quoted for came out of a tool, or of what is left out.
+        sources = tuple(replace(source, quote="") for source in sources)
+    is_answered = row.fallback is not None and row.seq is not None
+    shown = SharedRound(row.html, sources, (), row.fallback, is_answered=is_answered)
     if not with_tools:
-        # What a source is quoted for came out of a tool.
-        sources = tuple(replace(source, quote="") for source in row.sources)
-        return SharedRound(row.html, sources, fallback=row.fallback)
+        return shown
     has_results = row.results_seq is None or message_id(row.results_seq) not in out
     tools = row.tools if has_results else ()
     kept = (card for card in tools if card.id not in out and not card.is_left_out)
-    return SharedRound(row.html, row.sources, tuple(kept), row.fallback)
+    # A recall may repeat what is left out.
+    kept = (card for card in kept if not out or card.name != _RECALL)
+    return replace(shown, tools=tuple(kept))
 
 
 def _share_file(file: Attached, address_file: Callable[[str], str]) -> Attached:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.http import Http404
+from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
-from conversations.library import shared_links
+from conversations.library import shared_links, shared_page
 from conversations.library.access import load_shared_link
 from conversations.library.conversations import (
     LibraryError,
     delete_conversation,
 )
-from conversations.library.shared_page import load_shared_file, read_shared_page
+from conversations.library.shared_page import (
+    SharedRound,
+    SharedTurn,
+    load_shared_file,
+    read_shared_page,
+)
 from conversations.models import Attachment, Conversation, SharedLink, Turn, User
 from conversations.reductions import manual_changes
+from conversations.transcript.shapes import Fallback, Round, Source
 from conversations.turns import turns
 from conversations.turns.versions import show_version
 from tests.support import people_and_turns, stored_turns, version_trees
@@ -26,6 +34,7 @@ from tests.support.attached_files import NOTES, PDF, PNG, kept, started
 from tests.support.reduced_conversations import now, talk
 from tests.support.shared_links import shared, text_of, token_of, turns_of
 from tests.transcript.test_transcript import long_conversation
+from tests.web import samples
 
 pytestmark = pytest.mark.django_db
 
@@ -100,6 +109,32 @@ def test_what_its_owner_excludes_later_vanishes_there_too() -> None:
     assert "And then 0?" not in shown
     assert "toolu_3" in shown
     assert [turn.is_left_out for turn in turns_of(link)] == [False, True, False, False]
+
+
+def share(row: Round, *out: str, with_tools: bool = True) -> SharedRound:
+    return shared_page._share_round(row, frozenset(out), with_tools=with_tools)
+
+
+def test_what_is_left_out_is_not_repeated_by_a_quote_or_a_recall() -> None:
+    card = replace(samples.tool(), name="recall")
+    source = Source(1, "Notes", "", "", "QUOTED")
+    row = Round(1, html="SAID", tools=(card,), sources=(source,))
+    assert share(row).sources == (source,)
+    assert share(row).tools == (card,)
+    for shown in (share(row, "msg_1"), share(row, with_tools=False)):
+        assert shown.html == "SAID"
+        assert shown.sources == (replace(source, quote=""),)
+        assert shown.tools == ()
+
+
+def test_it_says_whether_the_model_answered_that_was_asked_instead() -> None:
+    row = Round(1, html="SAID", fallback=Fallback("Sonnet", "Opus"))
+    for number, words in ((3, "Answered by Sonnet, because"), (None, "Sonnet was asked, because")):
+        for with_tools in (True, False):
+            shown = share(replace(row, seq=number), with_tools=with_tools)
+            turn = SharedTurn(1, "", (), (shown,), False, "")
+            page = render_to_string("conversations/_partials/shared_turn.html", {"turn": turn})
+            assert words in " ".join(page.split())
 
 
 def test_a_page_costs_the_same_however_long_the_chat_is() -> None:
