@@ -29,9 +29,10 @@ def set_throttle_status(response: _Answer) -> _Answer:
     return response
 
 
-def answer_throttled(request: HttpRequest, seconds: int) -> HttpResponse:
-    """Answer a throttled attempt with a page of its own."""
-    response = render(request, "429.html", {"words": describe_wait(seconds)}, status=429)
+def answer_throttled(request: HttpRequest, seconds: int, words: str = "") -> HttpResponse:
+    """Answer a throttled attempt, of a log-in or of what `words` say, with a page of its own."""
+    context = {"words": words or describe_wait(seconds)}
+    response = render(request, "429.html", context, status=429)
     response.headers["Retry-After"] = str(seconds)
     return response
 

@@ -23,7 +23,7 @@ from conversations.conf import conf
 from conversations.library.access import LogInNeeded, load_shared_link
 from conversations.library.shared_links import record_opening
 from conversations.library.shared_page import load_shared_file, read_shared_page
-from conversations.web.forms.log_in import read_peer
+from conversations.web.forms.log_in import describe_link_wait, read_peer
 from conversations.web.library.files import build_file_response
 from conversations.web.log_in import answer_throttled
 
@@ -97,5 +97,5 @@ def _answer_missing(request: HttpRequest) -> HttpResponse:
         try:
             count_unknown_link(peer=read_peer(request))
         except LogInThrottled as error:
-            return answer_throttled(request, error.seconds)
+            return answer_throttled(request, error.seconds, describe_link_wait(error.seconds))
     return render(request, "conversations/shared_gone.html", status=404)

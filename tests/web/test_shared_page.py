@@ -185,7 +185,10 @@ def test_guesses_of_strangers_are_counted_and_keep_nobody_from_logging_in(settin
     assert "Log in" in client.get("/accounts/login/").content.decode()
     wrong = {"username": "ada", "password": "wrong"}
     assert client.post("/accounts/login/", wrong).status_code == 200
-    assert client.get("/s/guess/")["Retry-After"]
+    refused = client.get("/s/guess/")
+    assert refused["Retry-After"]
+    assert "links that do not work" in refused.content.decode()
+    assert "password" not in refused.content.decode()
     root = client_of(people_and_turns.person("root", is_staff=True, is_superuser=True))
     listed = root.get("/admin/conversations/failedlogins/").content.decode()
     assert "links to chats" in listed

@@ -35,12 +35,6 @@ def read_device(request: HttpRequest, name: str) -> str:
 
 def describe_wait(seconds: int) -> str:
     """Return how long log-ins are refused, for people."""
-    minutes = -(-seconds // 60)
-    wait = (
-        ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
-        if seconds < 90
-        else ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
-    )
     words = (
         _(
             "Too many failed log-ins. Wait %(wait)s, then try again. If it is urgent, or you have"
@@ -52,7 +46,23 @@ def describe_wait(seconds: int) -> str:
             " password, ask an administrator."
         )
     )
-    return words % {"wait": wait}
+    return words % {"wait": _name_wait(seconds)}
+
+
+def describe_link_wait(seconds: int) -> str:
+    """Return how long links to chats that do not work are refused, for people."""
+    words = _(
+        "Many links that do not work were opened from your network. A link that works opens all"
+        " the same; wait %(wait)s before you try this one again."
+    )
+    return words % {"wait": _name_wait(seconds)}
+
+
+def _name_wait(seconds: int) -> str:
+    minutes = -(-seconds // 60)
+    if seconds < 90:
+        return ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
+    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
 
 
 class CountedForm(forms.Form):
