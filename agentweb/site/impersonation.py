@@ -31,7 +31,7 @@ from conversations.web.responses import send_elsewhere
 
 #: The pages of a person that are shown: nothing of log-ins, factors, addresses, mail or downloads.
 SHOWN = frozenset({
-    "home", "new_chat", "chat", "reduction", "tool_output", "largest", "list", "search",
+    "home", "new_chat", "chat", "reduction", "tool_output", "largest", "list", "folder", "search",
     "trash", "tools", "settings", "workspace", "workspace_file", "files", "file", "usage", "data",
     "appearance_settings", "chat_settings", "shortcuts_settings", "context_settings", "favicon",
 })  # fmt: skip

@@ -20,6 +20,7 @@ from django.utils import timezone
 from agentweb.site.impersonation import OWN, SHOWN, WriteRefused, refuse_writes
 from conversations.accounts.reading_log import READ
 from conversations.audit.verify import Tally, verify_everything
+from conversations.library.folders import add_folder, open_folder
 from conversations.library.impersonations import end_expired_impersonations
 from conversations.models import Conversation, Impersonation, ImpersonationEnd, User
 from tests.attacks.sites import World, address, quiet_world, views, world
@@ -99,6 +100,17 @@ def test_each_page_is_on_record_with_the_reason_before_it_is_shown(ada: World, r
     # What is not the person's is as little there as for the person.
     other = people_and_turns.queued(people_and_turns.person("eve")).conversation
     assert client.get(f"/c/{other.public_id}/").status_code == 404
+
+
+def test_what_is_in_a_closed_folder_is_seen_too(root: User) -> None:
+    ada = people_and_turns.person("ada")
+    folder = add_folder(owner_id=ada.pk, name="Work")
+    chat = people_and_turns.queued(ada).conversation
+    Conversation.objects.filter(pk=chat.pk).update(folder=folder)
+    open_folder(folder=folder, is_open=False)
+    client = looking(root, ada)
+    assert f"/c/{chat.public_id}/" not in text(client, "/")
+    assert f"/c/{chat.public_id}/" in text(client, f"/folders/{folder.public_id}/")
 
 
 def test_the_log_of_who_read_what_of_a_person_has_every_page_that_was_looked_at(
