@@ -104,12 +104,15 @@ def _is_in_prompts(row: Attachment, link: SharedLink) -> bool:
 
 
 def _list_left_out(link: SharedLink) -> frozenset[str]:
-    """Return the originals that the owner has excluded on the path that the link follows."""
-    conversation: Conversation = copy(link.conversation)
-    conversation.leaf = find_path_end(link.conversation, link.leaf)
-    if conversation.leaf != link.conversation.leaf:
-        conversation.tip = _END
-    return list_excluded(conversation)
+    """Return the originals that the owner has excluded: on the path that the link follows, or on
+    the one that they look at, which may have taken another way since.
+    """
+    found, end = list_excluded(link.conversation), find_path_end(link.conversation, link.leaf)
+    if end == link.conversation.leaf:
+        return found
+    other: Conversation = copy(link.conversation)
+    other.leaf, other.tip = end, _END
+    return found | list_excluded(other)
 
 
 def _share_turn(

@@ -111,6 +111,19 @@ def test_what_its_owner_excludes_later_vanishes_there_too() -> None:
     assert [turn.is_left_out for turn in turns_of(link)] == [False, True, False, False]
 
 
+def test_what_its_owner_excludes_on_another_way_vanishes_too() -> None:
+    conversation = version_trees.talk("One", "SECRET " * 300, "Three")
+    link = shared(conversation)
+    version_trees.edited(conversation, 3, "Another three")
+    prompt = version_trees.turn(conversation, 2).messages.get(kind="prompt")
+    manual_changes.exclude_originals(
+        conversation_id=conversation.pk, actor_id=conversation.owner_id, ids=[f"msg_{prompt.seq}"]
+    )
+    assert [turn.number for turn in turns_of(link)] == [1, 2, 3]
+    assert [turn.is_left_out for turn in turns_of(link)] == [False, True, False]
+    assert "SECRET" not in text_of(turns_of(link))
+
+
 def share(row: Round, *out: str, with_tools: bool = True) -> SharedRound:
     return shared_page._share_round(row, frozenset(out), with_tools=with_tools)
 
