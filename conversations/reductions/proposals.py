@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -105,13 +106,13 @@ def list_unclaimed_proposals() -> list[int]:
 def claim_proposal(*, proposal_id: int) -> bool:
     """Claim a request for this process; False if another has, or nobody waits for it any more."""
     rows = Proposal.objects.filter(_UNCLAIMED, pk=proposal_id)
-    return rows.update(asked_at=timezone.now()) > 0
+    return rows.update(asked_at=Now()) > 0
 
 
 def renew_claim(*, proposal_id: int) -> None:
     """Say that the process which claimed the request is alive, until the answer is stored."""
     rows = Proposal.objects.filter(pk=proposal_id, text="", reason="")
-    rows.update(asked_at=timezone.now())
+    rows.update(asked_at=Now())
 
 
 def read_request(*, proposal_id: int) -> SummaryRequest | None:
@@ -137,7 +138,7 @@ def open_summary_call(*, request: SummaryRequest, sending: Sending) -> Sent:
     if not rows.exists():
         raise Refused("deleted", _UNWANTED)
     sent = calls.record_call(conversation=row, lease=request.lease, sending=sending)
-    rows.update(call=sent.call, asked_at=timezone.now())
+    rows.update(call=sent.call, asked_at=Now())
     return sent
 
 
@@ -210,19 +211,22 @@ def expire_proposals(*, everything: bool = False, now: datetime | None = None) -
     """Mark requests of dead processes as failed; with `everything`, all open ones."""
     rows = Proposal.objects.filter(text="", reason="")
     if not everything:
-        rows = rows.filter(_is_late(now or timezone.now()))
+        rows = rows.filter(_is_late(now or Now()))
     return rows.update(reason=_EXPIRED)
 
 
-def _is_late(now: datetime) -> Q:
-    """A claim is renewed like the lease of a turn; what nobody claimed waits for a wake-up."""
+def _is_late(now: datetime | Now) -> Q:
+    """A claim is renewed like the lease of a turn; what nobody claimed waits for a wake-up.
+
+    By the database's clock, like the leases: the clocks of processes may differ.
+    """
     is_unclaimed, patience = Q(asked_at=F("created_at")), timedelta(seconds=conf.attempt_seconds)
     is_dead = ~is_unclaimed & Q(asked_at__lt=now - read_lease_duration())
     return is_dead | (is_unclaimed & Q(asked_at__lt=now - patience - GRACE))
 
 
 def _is_expired(proposal: Proposal) -> bool:
-    rows = Proposal.objects.filter(_is_late(timezone.now()), pk=proposal.pk)
+    rows = Proposal.objects.filter(_is_late(Now()), pk=proposal.pk)
     return proposal.is_asking and rows.exists()
 
 

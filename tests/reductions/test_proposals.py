@@ -115,6 +115,18 @@ def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
     assert refused(lambda: proposals.apply_proposal(**who(played), digest="x")).code == "moved"
 
 
+def test_a_claim_is_judged_by_the_clock_of_the_database(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, _ = proposals.request_summary(**who(played))
+    assert proposals.claim_proposal(proposal_id=key)
+    ahead = timezone.now() + timedelta(minutes=5)
+    monkeypatch.setattr(timezone, "now", lambda: ahead)
+    assert proposals.expire_proposals() == 0
+    proposals.renew_claim(proposal_id=key)
+    assert Proposal.objects.get().asked_at < ahead
+
+
 def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Played) -> None:
     request, sent = pending_summary(played)
     later = timezone.now() + timedelta(hours=1)
