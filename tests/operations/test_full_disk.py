@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
 
+from agentweb.management.commands.restore import Command
+from conversations.operations.backup import databases, site_backup
+from conversations.operations.backup.archive import BackupError
 from tests.operations.test_backup import LOGGED_IN, Site
 from tests.support.environment import DATABASE
 
@@ -55,6 +62,42 @@ def test_where_there_is_no_room_a_restore_says_so_and_replaces_nothing(
     assert "1 user" in site.execute(
         "from conversations.models import User; print(User.objects.count(), 'user')"
     )
+
+
+def test_a_restore_that_cannot_move_the_database_away_leaves_no_copy_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(target: Path) -> None:
+        raise BackupError("locked")
+
+    copy, target = tmp_path / "copy.sqlite3", tmp_path / "site" / "agentweb.sqlite3"
+    sqlite3.connect(copy).close()
+    own = SimpleNamespace(settings_dict={"NAME": str(target)}, close=lambda: None)
+    monkeypatch.setattr(databases, "connection", own)
+    monkeypatch.setattr(databases, "_move_aside", refuse)
+    with pytest.raises(BackupError, match="locked"):
+        databases.restore_sqlite(copy)
+    assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+@pytest.mark.django_db
+def test_a_restore_that_ends_half_way_says_how_it_is_finished(
+    is_other: bool, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: Any) -> None:
+        raise OSError("no room")
+
+    settings.DATA_DIR = tmp_path
+    manifest = SimpleNamespace(database="other" if is_other else connection.vendor)
+    monkeypatch.setattr(databases, "demand_alone", lambda: None)
+    monkeypatch.setattr(site_backup, "open_backup", lambda **_: manifest)
+    for name in ("put_database", "put_across"):
+        monkeypatch.setattr(Command, name, lambda *_: None)
+    monkeypatch.setattr(Command, "put_rest", fail)
+    again = "into an empty database" if is_other else "with --force"
+    with pytest.raises(CommandError, match=f"no room; the restore is not .*again {again}"):
+        call_command("restore", str(tmp_path / "backup.tar"), force=True)
 
 
 EXPORT = """

@@ -69,9 +69,11 @@ class Command(BaseCommand):
             manifest = site_backup.open_backup(path=path, folder=folder)
             if manifest.database == connection.vendor:
                 self.put_database(manifest, folder)
+                again = "with --force"
             else:
                 self.put_across(manifest, folder, scratch)
-            self.after = "; the restore is not complete: run it again with --force"
+                again = "into an empty database"
+            self.after = f"; the restore is not complete: run it again {again}"
             call_command("migrate", interactive=False, verbosity=0)
             self.put_rest(manifest, folder)
 

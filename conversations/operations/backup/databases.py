@@ -103,7 +103,11 @@ def restore_sqlite(copy: Path) -> Path | None:
     connection.close()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     copy = _bring_beside(copy, target)
-    before = _move_aside(target)
+    try:
+        before = _move_aside(target)
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
     for rest in ("-wal", "-shm"):
         if before is not None and target.with_name(target.name + rest).exists():
             # The write-ahead log of a damaged database may have recoverable data.
