@@ -95,6 +95,13 @@ def test_of_japanese_the_words_are_searched_and_not_the_endings() -> None:
     assert best("設計を分割していますか", *[endings] * 3, "分割した") == [3]
 
 
+def test_a_word_of_another_script_is_searched_without_what_korean_or_thai_adds_to_it() -> None:
+    assert read_words("Python에서 API를 호출") == ("python", "에서", "api", "를", "호출")
+    assert read_words("한국어API설정") == ("한국", "국어", "api", "설정")
+    assert read_words("ใช้API") == ("ใช", "api")
+    assert best("Python에서", "다른 글", "Python은 언어") == [1]
+
+
 def test_what_an_agent_announces_is_no_word_of_a_search() -> None:
     assert read_words("Now let me look at the parser, which may need it") == ("parser",)
 

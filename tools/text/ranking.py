@@ -50,7 +50,11 @@ _SHORTEST_PART = 3
 _SPACELESS = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 #: A run of one script is a part of a sentence, and one of katakana a word.
 _KATAKANA, _HAN = "\u30a0-\u30ff", "\u3400-\u4dbf\u4e00-\u9fff"
-_RUN = re.compile(f"[{_KATAKANA}]+|[{_HAN}]+|[\u3040-\u309f]+|[^\u3040-\u309f{_KATAKANA}{_HAN}]+")
+_OTHERS = "\u0e00-\u0e7f\uac00-\ud7af"
+_RUN = re.compile(
+    f"[{_KATAKANA}]+|[{_HAN}]+|[\u3040-\u309f]+|[{_OTHERS}]+"
+    f"|[^\u3040-\u309f{_KATAKANA}{_HAN}{_OTHERS}]+"
+)
 _WHOLE = re.compile(f"[{_KATAKANA}]+")
 #: Beside other scripts it writes endings and particles, the stop words of Japanese.
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
