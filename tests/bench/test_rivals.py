@@ -11,11 +11,12 @@ import venv
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
-from agentweb.bench import server_subjects
+from agentweb.bench import reader_process, server_subjects
 from agentweb.bench.http_client import open_client
 from agentweb.bench.processes import NotStarted
 from agentweb.bench.readers import Reader
@@ -47,6 +48,28 @@ async def test_the_page_of_the_proxy_asks_as_the_messages_api_wants_and_counts_e
             await page.ask(make_question(8 / 40), reader)
     assert reader.seen == 8
     assert reader.is_done.is_set()
+
+
+@pytest.mark.asyncio
+async def test_an_error_of_a_rival_is_not_measured_as_a_cheap_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def start(tabs: int) -> None:
+        return
+
+    monkeypatch.setattr(reader_process, "_wait_for_start", start)
+    job: dict[str, Any] = {
+        "page": LITELLM, "model": MODEL, "chats": [{}], "at_once": 1, "turns": 2, "seconds": 30,
+        "text": make_question(8 / 40), "deltas": 8,
+    }  # fmt: skip
+    with server.start(pace=0, rate=400) as api:
+        async with open_client(30) as client:
+            found = await reader_process.measure_turns(job | {"url": api.url}, client)
+            assert found["turns"] == 2
+            with pytest.raises(ConnectionError, match="an answer had 0 of 8 deltas"):
+                await reader_process.measure_turns(
+                    job | {"url": api.url, "model": "no-such-model"}, client
+                )
 
 
 @pytest.mark.asyncio
