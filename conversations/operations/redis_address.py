@@ -24,6 +24,7 @@ SENTINEL = "redis+sentinel"
 SENTINEL_PORT = 26_379
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
 _NUMBER, _FLAG, _TEXT = r"[0-9]{1,6}", r"[Tt]rue|[Ff]alse", r".+"
+_SECONDS = r"[0-9]{1,6}(\.[0-9]{1,3})?"
 _TLS = {
     "ssl_cert_reqs": "required|optional|none", "ssl_check_hostname": _FLAG, "ssl_ca_certs": _TEXT,
     "ssl_ca_path": _TEXT, "ssl_certfile": _TEXT, "ssl_keyfile": _TEXT, "ssl_password": _TEXT,
@@ -31,8 +32,9 @@ _TLS = {
 }  # fmt: skip
 #: Options of a server that Celery's transport takes, too.
 _TRANSPORT = {
-    "health_check_interval": _NUMBER, "socket_timeout": _NUMBER, "socket_connect_timeout": _NUMBER,
-    "retry_on_timeout": _FLAG, "client_name": _TEXT, "socket_keepalive": _FLAG,
+    "health_check_interval": _NUMBER, "socket_timeout": _SECONDS,
+    "socket_connect_timeout": _SECONDS, "retry_on_timeout": _FLAG, "client_name": _TEXT,
+    "socket_keepalive": _FLAG,
 }  # fmt: skip
 _PLAIN = _TRANSPORT | {"protocol": "2|3", "max_connections": _NUMBER}
 _LOCAL = {name: _PLAIN[name] for name in _PLAIN if name != "socket_keepalive"}
@@ -158,8 +160,10 @@ def make_broker(url: str) -> tuple[str, dict[str, Any]]:
         own = {name: value for name, value in named.items() if name not in _PLAIN}
         address, _, _ = url.partition("?")
         if parts.scheme == "unix":
-            address = address.replace("unix:", "redis+socket:", 1)
-            own = {"virtual_host" if name == "db" else name: own[name] for name in own}
+            # Celery reads user and password before the path alone.
+            login = _write_login(own.pop("username", ""), own.pop("password", ""))
+            address = f"redis+socket://{login}{parts.path}"
+            own = {"virtual_host": own["db"]} if "db" in own else {}
         if parts.scheme == "rediss" and not own:
             # Else Celery would take any certificate, unlike redis-py.
             own = {"ssl_cert_reqs": "required"}
@@ -167,16 +171,22 @@ def make_broker(url: str) -> tuple[str, dict[str, Any]]:
     return _make_sentinel_broker(url, limits)
 
 
-def _read_option(value: str) -> int | bool | str:
+def _read_option(value: str) -> float | bool | str:
     if value.lower() in {"true", "false"}:
         return value.lower() == "true"
-    return int(value) if value.isdecimal() else value
+    if re.fullmatch(_SECONDS, value):
+        return float(value) if "." in value else int(value)
+    return value
+
+
+def _write_login(username: str = "", password: str = "") -> str:
+    found = f"{quote(username, '')}:{quote(password, '')}@"
+    return found if username or password else ""
 
 
 def _make_sentinel_broker(url: str, limits: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     one = parse_sentinels(url)
-    user, password = (quote(one.login.get(key, ""), "") for key in ("username", "password"))
-    login = f"{user}:{password}@" if one.login else ""
+    login = _write_login(**one.login)
     named = ((f"[{host}]" if ":" in host else host, port) for host, port in one.hosts)
     urls = ";".join(f"sentinel://{login}{host}:{port}/{one.number}" for host, port in named)
     own = {"master_name": one.name, "sentinel_kwargs": one.own_login | limits}

@@ -307,6 +307,19 @@ def test_tasks_go_through_a_socket_of_this_machine_too() -> None:
     server.discard()
 
 
+def test_a_password_of_a_socket_reaches_the_broker_too() -> None:
+    server = servers.start_redis(
+        "--unixsocket", "redis.sock", "--unixsocketperm", "777", "--requirepass", "p/w @1"
+    )
+    address = f"unix://{server.folder}/redis.sock?password=p%2Fw%20%401&socket_timeout=1.5"
+    with broker(address) as link, connect_redis(address, 5) as redis:
+        link.SimpleQueue("tried").put("task")
+        assert redis.llen("tried") == 1
+        own = link.default_channel.client.connection_pool.connection_kwargs
+        assert own["socket_timeout"] == 1.5
+    server.discard()
+
+
 def test_a_broker_with_tls_is_known_by_its_certificate() -> None:
     link = broker("rediss://:pw@cache.example:6380/2")
     assert (link.ssl, link.virtual_host) == ({"ssl_cert_reqs": ssl.CERT_REQUIRED}, "2")

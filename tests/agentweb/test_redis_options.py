@@ -9,7 +9,7 @@ from agentweb import env
 
 
 @pytest.mark.parametrize(
-    "query", ["", "health_check_interval=30&retry_on_timeout=True", "client_name=chats&protocol=3"]
+    "query", ["", "health_check_interval=30&socket_timeout=0.5", "client_name=chats&protocol=3"]
 )
 @pytest.mark.parametrize(
     "url", ["redis://a/0?", "rediss://a?ssl_cert_reqs=none&", "unix:///run/redis.sock?db=3&"]
