@@ -90,6 +90,7 @@ def test_of_japanese_the_words_are_searched_and_not_the_endings() -> None:
     assert read_words("プロバイダーを分割しますか") == ("プロバイダー", "分割")
     assert read_words("1ファイルに全てAPIの") == ("ファイル", "全", "api")
     assert read_words("りんご の価格") == ("りん", "んご", "価格")
+    assert read_words("佐々木さんの二〇二六年") == ("佐々", "々木", "二〇", "〇二", "二六", "六年")
     assert read_words("いつ") == ("いつ",)
     endings = "していますか、しないのですか。"
     assert best("設計を分割していますか", *[endings] * 3, "分割した") == [3]

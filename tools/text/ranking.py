@@ -46,11 +46,11 @@ _WORD = re.compile(r"[^\W_]+")
 #: Where a word in mixed case has parts; shorter parts say nothing.
 _CASE = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SHORTEST_PART = 3
-#: Scripts without spaces between words: Thai, kana, Han, Hangul.
-_SPACELESS = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-#: A run of one script is a part of a sentence, and one of katakana a word.
-_KATAKANA, _HAN = "\u30a0-\u30ff", "\u3400-\u4dbf\u4e00-\u9fff"
+#: Scripts without spaces between words: kana, Han with its signs 々〆〇, and Thai and Hangul.
+_KATAKANA, _HAN = "\u30a0-\u30ff", "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff"
 _OTHERS = "\u0e00-\u0e7f\uac00-\ud7af"
+_SPACELESS = re.compile(f"[\u3040-\u309f{_KATAKANA}{_HAN}{_OTHERS}]")
+#: A run of one script is a part of a sentence, and one of katakana a word.
 _RUN = re.compile(
     f"[{_KATAKANA}]+|[{_HAN}]+|[\u3040-\u309f]+|[{_OTHERS}]+"
     f"|[^\u3040-\u309f{_KATAKANA}{_HAN}{_OTHERS}]+"
