@@ -28,6 +28,7 @@ from conversations.context.view.blocks import read_result_text
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.workspace.attached import FOLDER
 from conversations.log.attachment_texts import read_attachment_texts
+from conversations.log.findings import read_decodable
 from conversations.log.tree import build_path_condition
 from conversations.models import Attachment, Conversation, Message, ToolCall
 from tools.documents import extract_text
@@ -238,9 +239,10 @@ def list_typed(conversation: Conversation, *, has_run: bool = False) -> list[str
         # A turn that answers again repeats the prompt of its first one, which may be imported.
         theirs &= Q(turn__lease_generation__gt=0, turn__retry_of=None)
     prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
+    contents = prompts.order_by("-seq").values_list("content", flat=True)
     return [
         str(block["text"])
-        for content in prompts.order_by("-seq").values_list("content", flat=True)
+        for content in read_decodable(lambda: list(contents))
         for block in read_blocks(content)
         if block["type"] == "text"
     ]

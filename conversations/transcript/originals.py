@@ -21,6 +21,7 @@ from conversations.context.view.blocks import (
 from conversations.context.view.searched_originals import INPUT, read_result, write_input
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attachment_display import expand_for_reading
+from conversations.log.findings import read_decodable
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message, ToolCall
 
@@ -56,7 +57,7 @@ def _find(rows: _Rows, id: str) -> str | None:
         return None  # PostgreSQL refuses a NUL in a parameter
     number = id.removeprefix("msg_")
     if number.isdecimal() and len(number) < 19:
-        message = rows.messages.filter(seq=int(number)).first()
+        message = read_decodable(rows.messages.filter(seq=int(number)).first)
         return None if message is None else read_message_text(message)
     if id.endswith(INPUT):
         named = id.removesuffix(INPUT)

@@ -26,6 +26,9 @@ from conversations.models import (
     Transformation,
     Turn,
 )
+from conversations.toolbox.sources import list_typed
+from conversations.transcript.originals import recall_original
+from conversations.transcript.search_originals import read_originals
 from tests.faults.going_on import (
     check_going_on,
     check_pages,
@@ -143,6 +146,17 @@ async def test_a_message_that_is_not_utf_8_is_left_out_and_the_chat_goes_on(
         await run_db(spoil, chat.conversation)
         await check_going_on(chat, repairs=1)
         await check_pages(chat)
+        assert await run_db(read_for_tools, chat.conversation, kind) == ""
+
+
+def read_for_tools(conversation: Conversation, kind: str) -> str:
+    """Read what tools read of a whole conversation; return the text of its first message."""
+    fresh = Conversation.objects.get(pk=conversation.pk)
+    assert list_typed(fresh)
+    assert any(one.text for one in read_originals(fresh))
+    row = Message.objects.filter(conversation=fresh, kind=kind).order_by("seq").only("seq").first()
+    assert row is not None
+    return recall_original(fresh, f"msg_{row.seq}") or ""
 
 
 @pytest.mark.parametrize("break_it", with_slice(BREAKS), ids=lambda one: one.__name__)
