@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core import mail
 from django.db import IntegrityError, transaction
 from django.http import Http404
 from django.utils import timezone
@@ -20,6 +19,7 @@ from conversations.library.conversations import (
 )
 from conversations.library.erase import erase_due_conversations
 from conversations.models import AccountEvent, Conversation, SharedLink, User
+from tests.attacks.test_guessing import wait_for_mails
 from tests.library.test_erase import after
 from tests.support import people_and_turns, stored_turns
 from tests.support.shared_links import shared, token_of
@@ -238,8 +238,8 @@ def test_mail_tells_of_a_link_that_needs_no_log_in_and_of_no_other(settings: Any
     played = stored_turns.played()
     User.objects.filter(pk=played.user.pk).update(email="ada@example.org")
     shared(played.conversation)
-    assert mail.outbox == []
+    assert wait_for_mails() == []
     shared(played.conversation, "public")
     shared(played.conversation, "public", with_tools=True)
-    (sent,) = mail.outbox
+    (sent,) = wait_for_mails()
     assert "A link to a chat was made that needs no log-in" in sent.subject
