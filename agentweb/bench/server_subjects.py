@@ -150,6 +150,8 @@ def _find_rivals(options: Options, say: Say) -> Iterator[Path]:
 def _turn(options: Options, say: Say) -> dict[str, Any]:
     about, is_quick = describe_machine(), bool(options["quick"])
     if options["profile"]:
+        if options["rivals"]:
+            raise CommandError("--profile shows the phases of this product alone", returncode=2)
         return {"machine": about} | _profile_turns(say, is_quick=is_quick)
     with _find_rivals(options, say) as folder:
         found = turn_cost.measure(
@@ -184,9 +186,11 @@ def _load(options: Options, say: Say) -> dict[str, Any]:
 def _report(options: Options, say: Say) -> dict[str, Any]:
     is_quick, both = options["quick"], options | {"mode": "both"}
     counts, seconds = ((1, 50), 2.0) if is_quick else (streaming.COUNTS, _SECONDS)
-    found = _stream(both | {"conversations": counts, "seconds": seconds}, say)
-    found |= _load(both | {"only": list(load.SUBJECTS)}, say) | {"machine": found["machine"]}
-    turn = _turn(both | {"profile": False, "no_bursts": False}, say)
+    with _find_rivals(options, say) as folder:
+        both["folder"] = folder
+        found = _stream(both | {"conversations": counts, "seconds": seconds}, say)
+        found |= _load(both | {"only": list(load.SUBJECTS)}, say) | {"machine": found["machine"]}
+        turn = _turn(both | {"profile": False, "no_bursts": False}, say)
     found["turn"] = turn | _profile_turns(say, is_quick=is_quick)
     if is_quick:
         say(readme_figures.render_figures(found))
