@@ -30,8 +30,7 @@ MODEL = "claude-sonnet-5-5"
 OPENED = ['0{"sid":"a","pingInterval":25000}', '40{"sid":"b"}', '42["task_end",{}]']
 ANSWERED = [
     '42["task_start",{}]',
-    '42["stream_start",{"id":"c","output":""}]',
-    '42["stream_token",{"id":"c","token":"calm tHOKDM3LEKL "}]',
+    '42["stream_start",{"id":"c","output":"calm tHOKDM3LEKL "}]',
     "2",
     '42["stream_token",{"id":"c","token":"tHOKDM3LEKM as"}]',
     '42["new_message",{"id":"c","output":"calm tHOKDM3LEKL tHOKDM3LEKM as"}]',

@@ -23,6 +23,8 @@ PROXY_KEY = "sk-bench"
 #: Messages of Engine.IO and Socket.IO version 4: the server's ping, a pong, connect, an event.
 _PING, _PONG, _CONNECT, _EVENT = "2", "3", "40", "42"
 _VERSION = {"Anthropic-Version": "2023-06-01"}
+#: Events with text of an answer: the first has its beginning.
+_TEXT = ('42["stream_start"', '42["stream_token"')
 _SOCKET = "/ws/socket.io/?EIO=4&transport=websocket"
 
 
@@ -86,7 +88,7 @@ class ChainlitPage:
     def _take(self, message: str) -> None:
         if message == _PING:
             self._socket.send(_PONG)
-        elif message.startswith(f'{_EVENT}["stream_token"') and self._reader is not None:
+        elif message.startswith(_TEXT) and self._reader is not None:
             self._reader.count(STAMP.findall(message))
         elif message.startswith(f'{_EVENT}["task_end"'):
             self._has_ended.set()
