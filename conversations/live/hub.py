@@ -170,8 +170,8 @@ class Topic:
         self.live, self.stored = None, max(self.stored, self.text[0], version)
 
     def is_wanted(self, step: VersionStep | None, *, is_base: bool) -> bool:
-        """Return whether any page needs a frame of this step."""
-        shown = [reader.version for reader in self.readers if reader.version is not None]
+        """Return whether any page needs a frame of this step, once it has read those before it."""
+        shown = [reader.reach() for reader in self.readers if reader.version is not None]
         if step is None:
             return bool(shown)
         before, after = step
@@ -234,6 +234,12 @@ class Reader:
     async def wait(self) -> None:
         """Wait for a frame that was not read yet."""
         await self._topic.wait_after(self.position)
+
+    def reach(self) -> int:
+        """Return the version that the page shows when it has read the frames that wait for it."""
+        waiting = self._topic.after(self.position) or ()
+        steps = [frame.step[1] for frame in waiting if frame.step is not None]
+        return max((self.version or 0, *steps))
 
     def read(self) -> list[str] | None:
         """Return the HTML the page needs since the last read; None: it needs a snapshot."""

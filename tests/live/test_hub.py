@@ -139,6 +139,18 @@ def test_a_frame_that_no_page_takes_is_not_wanted() -> None:
     assert not Topic().is_wanted(None, is_base=False)
 
 
+def test_a_frame_behind_one_that_a_page_has_not_read_yet_is_wanted() -> None:
+    """A turn waits for its person in the step of the round that is shown just before it."""
+    topic, reader = page_at(5)
+    topic.publish(Frame("round", (5, 6)))
+    for step in ((6, 6), (6, 7)):
+        assert topic.is_wanted(step, is_base=False)
+    assert not topic.is_wanted((5, 6), is_base=False)
+    topic.publish(Frame("turn", (6, 6)))
+    assert reader.read() == ["round", "turn"]
+    assert reader.version == 6
+
+
 # Text.
 
 
