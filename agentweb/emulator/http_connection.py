@@ -16,7 +16,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agentweb.emulator.asgi import App, Message, Receive, Scope, Send
 
-_UNBOUNDED = 1 << 40
+#: More than any answer; uvloop takes no more than fits a C int.
+_UNBOUNDED = (1 << 31) - 1
 _LINGER_NONE = struct.pack("ii", 1, 0)
 
 

@@ -19,11 +19,12 @@ from django.core.management import CommandError
 from django.db import connection
 
 from agentweb import env
-from agentweb.serving import frozen_memory
+from agentweb.serving import event_loops, frozen_memory
 
 
 def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
+    event_loops.install_reactor()
     from channels.routing import get_default_application
 
     from agentweb.edge.http_server import EdgeServer

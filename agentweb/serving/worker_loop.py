@@ -10,10 +10,11 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
+from functools import cached_property
 from typing import Any
 
 from agentweb.edge.watchdog import Watchdog
-from agentweb.serving import frozen_memory
+from agentweb.serving import event_loops, frozen_memory
 from conversations.conf import conf
 
 
@@ -21,8 +22,12 @@ class WorkerLoop:
     """The event loop of a worker, from its start to its end."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
         self._draining: concurrent.futures.Future[None] | None = None
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        # Not with the module: uvloop aborts a process that was forked after its loop was made.
+        return event_loops.make_event_loop()
 
     def demand_threads(self, worker: Any) -> None:
         """Refuse a pool that forks: its child processes would have no loop."""

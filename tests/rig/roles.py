@@ -24,14 +24,12 @@ HALTED = "AGENTWEB_RIG_HALTED"
 def serve(port: int, *, sweep: float, halts: Sequence[str] = ()) -> None:
     """Run `manage.py serve`."""
     _begin(sweep, halts)
-    _new_reactor()
     _manage("serve", "--port", str(port))
 
 
 def app(port: int) -> None:
     """Run `manage.py serve` unchanged."""
     _own_names()
-    _new_reactor()
     _manage("serve", "--port", str(port))
 
 
@@ -129,19 +127,3 @@ def _halting(function: Callable[..., Any], halt: str, *, before: bool) -> Callab
         time.sleep(600)
 
     return halting
-
-
-def _new_reactor() -> None:
-    """Create a reactor for this process: the imported one shares its descriptors."""
-    import asyncio
-
-    from twisted.internet import asyncioreactor
-
-    del sys.modules["twisted.internet.reactor"]
-    loop = asyncio.new_event_loop()
-    asyncioreactor.install(loop)
-    asyncio.set_event_loop(loop)
-    import daphne.server
-    from twisted.internet import reactor
-
-    daphne.server.reactor = reactor
