@@ -30,8 +30,9 @@ VENV = HOME / ".venv"
 PYTHON, STAMP = VENV / "bin" / "python", VENV / "agentweb.stamp"
 RUNTIME, DEV = HOME / "requirements.lock", HOME / "requirements-dev.lock"
 SERVING = (
-    "django", "channels", "daphne", "celery", "anthropic", "httpx2", "nh3", "latex2mathml",
-    "cryptography", "mcp", "pypdf", "docx", "openpyxl", "defusedxml", "allauth", "fido2", "qrcode",
+    "django", "channels", "daphne", "uvloop", "celery", "anthropic", "httpx2", "nh3",
+    "latex2mathml", "cryptography", "mcp", "pypdf", "docx", "openpyxl", "defusedxml", "allauth",
+    "fido2", "qrcode",
 )  # fmt: skip
 TESTING = (
     "pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter",

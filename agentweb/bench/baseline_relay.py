@@ -1,7 +1,8 @@
 """The baseline of a streamed answer: a plain Starlette relay on uvicorn, with the SDK's own helper.
 
 It stores, checks and renders nothing: each delta of `messages.stream` goes to the page as one
-server-sent event. (A WebSocket library for uvicorn is not among the dependencies.)
+server-sent event. uvicorn chooses uvloop, as it does wherever that is installed. (A WebSocket
+library for uvicorn is not among the dependencies.)
 """
 
 from __future__ import annotations

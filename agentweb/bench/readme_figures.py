@@ -125,8 +125,8 @@ def _render_lines(data: Data) -> Iterator[str]:
     yield (
         f"Measured by `manage.py bench report` on {machine['date'][:10]}: {machine['cores']} cores,"
         f" Python {machine['python']}, load {machine['load']} before. Every conversation gets"
-        f" {RATE} deltas a second. The relay is a plain Starlette application on uvicorn by the"
-        " SDK's `messages.stream`, measured in the same run." + _name_rivals(data)
+        f" {RATE} deltas a second. The relay is a plain Starlette application on uvicorn and"
+        " uvloop by the SDK's `messages.stream`, measured in the same run." + _name_rivals(data)
     )
     yield ""
     yield (
