@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -15,12 +16,15 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
+from agentweb.serving.event_loops import make_event_loop
 from tests.support import mail_servers, prepared_databases, servers
 from tests.support.database_flush import keep_seed, read_seed
 from tests.support.environment import DATABASE
 
 #: Of Django's fixtures; whoever has none of them is refused the connection.
 DATABASE_FIXTURES = {"db", "transactional_db"}
+#: The tests of the browser.
+BROWSER = Path(__file__).parent / "e2e"
 #: Of the tests that have it every so many are of this run, chosen by their names; 1: all.
 SHARE = int(os.environ.get("AGENTWEB_TEST_SHARE") or 1)
 
@@ -47,15 +51,20 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Any]:
+    """Run async tests on the loop that servers have; those of a browser are no servers."""
+    is_server = not item.path.is_relative_to(BROWSER)
+    return {"loop": make_event_loop if is_server else asyncio.new_event_loop}
+
+
 def pytest_report_header() -> str:
     return f"database: {DATABASE}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the browser's tests by their folder, so none is forgotten; leave what is not wanted."""
-    browser = Path(__file__).parent / "e2e"
     for item in items:
-        if item.path.is_relative_to(browser):
+        if item.path.is_relative_to(BROWSER):
             item.add_marker(pytest.mark.e2e)
         only = item.get_closest_marker("only_database")
         if only and only.args[0] != DATABASE:
