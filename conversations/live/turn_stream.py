@@ -30,7 +30,7 @@ from conversations.live.hub import Topic, hub
 from conversations.live.publish import publish, publish_spending
 from conversations.log import leases
 from conversations.log.leases import Lease
-from conversations.log.page_version import VersionStep, take_step
+from conversations.log.page_version import VersionStep, join_steps, take_step
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
 from conversations.turns.drafts import Checkpoint, create_draft
@@ -68,7 +68,7 @@ class TurnDisplay:
         pace.begin()
         #: Held while an event is published, so that all processes get the events in one order.
         self._order = asyncio.Lock()
-        #: The claim's step until it is published; the last published step; the text's position.
+        #: The claim's step until it is taken; the step taken last; the text's position.
         self._claimed, self._step, self._at = lease.step, (0, 0), (0, 0)
         self._markdown = Incremental()
         self._text, self._thinking = list[str](), list[str]()
@@ -98,7 +98,8 @@ class TurnDisplay:
         if any(event.text == "ends" for event in events):
             async with self._order:
                 self._end()
-        self._held.add(events, self._publish_late)
+        step = self._take_step() if events else None
+        self._held.add(events, step, self._publish_late)
 
     def _publish_late(self) -> None:
         self._keep_task(asyncio.create_task(self.publish()))
@@ -125,14 +126,18 @@ class TurnDisplay:
                 self._held.rendered = whole, html
 
     async def publish(self, *events: Event) -> None:
-        """Publish events, in order, as the step that this turn committed last."""
+        """Publish events, in order, as the step that this turn committed last.
+
+        Without events of its own it is called late, when more may have been committed: what is held
+        is published as the step that it was held with, and leaves the rest to what shows that.
+        """
         async with self._order:
-            events, html = self._held.take(events)
+            step = self._take_step() if events else None
+            events, step, html = self._held.take(events, step)
             if not events:
                 return
             if any(event.text == "ends" for event in events):
                 self._end()
-            step = self._take_step()
             await publish(self._lease.conversation_id, *events, step=step, html=html)
             for event in events:
                 if isinstance(event, RoundOpened):
@@ -142,11 +147,9 @@ class TurnDisplay:
 
     def _take_step(self) -> VersionStep:
         """Return the step committed since the last event; the first one begins with the claim."""
-        claimed, step = self._claimed, take_step(self._lease.conversation_id)
-        if claimed is not None and step is not None and claimed[1] == step[0]:
-            step = claimed[0], step[1]
+        step = join_steps(self._claimed, take_step(self._lease.conversation_id))
         self._claimed = None
-        self._step = step or claimed or (self._step[1], self._step[1])
+        self._step = step or (self._step[1], self._step[1])
         return self._step
 
     def _moved(self, event: ToolMoved) -> None:
@@ -270,7 +273,7 @@ class TurnDisplay:
 
     def close(self) -> None:
         self._end()
-        self._held.take(())
+        self._held.take()
         # It refers to this display. Two that refer to each other stay in memory until the next full
         # collection, and with them the whole answer and what it was parsed to.
         del self.progress
@@ -285,16 +288,21 @@ class HeldEvents:
 
     def __init__(self) -> None:
         self.events: tuple[Event, ...] = ()
+        #: What was committed before they were held.
+        self.step: VersionStep | None = None
         #: The next events as they were rendered right after their commit.
         self.rendered: tuple[tuple[Event, ...], str] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, events: tuple[Event, ...], publish: Callable[[], None]) -> None:
+    def add(
+        self, events: tuple[Event, ...], step: VersionStep | None, publish: Callable[[], None]
+    ) -> None:
         """Hold events; `publish` is called unless the next ones come soon after the first.
 
         An event that is held already shows what the database holds when it is published.
         """
         self.events = tuple(dict.fromkeys((*self.events, *events)))
+        self.step = join_steps(self.step, step)
         if self.events and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, publish)
 
@@ -303,12 +311,14 @@ class HeldEvents:
         if self._timer is not None:
             self._timer.cancel()
 
-    def take(self, events: tuple[Event, ...]) -> tuple[tuple[Event, ...], str | None]:
-        """Return the held events with these behind them, and their HTML if it is rendered."""
+    def take(
+        self, events: tuple[Event, ...] = (), step: VersionStep | None = None
+    ) -> tuple[tuple[Event, ...], VersionStep | None, str | None]:
+        """Return the held events with these behind them, their step, and their HTML if rendered."""
         self.expect_next()
-        whole, rendered = (*self.events, *events), self.rendered
-        self.events, self.rendered, self._timer = (), None, None
-        return whole, rendered[1] if rendered is not None and rendered[0] == whole else None
+        whole, step, rendered = (*self.events, *events), join_steps(self.step, step), self.rendered
+        self.events, self.step, self.rendered, self._timer = (), None, None, None
+        return whole, step, rendered[1] if rendered is not None and rendered[0] == whole else None
 
 
 class Progress:

@@ -36,6 +36,16 @@ MOST_IDS = 500
 _RAISE = "UPDATE conversations_conversation SET version = version + 1 WHERE id = %s RETURNING "
 
 
+def join_steps(first: VersionStep | None, then: VersionStep | None) -> VersionStep | None:
+    """Return the step over both; the later one if another context's is between them.
+
+    A page without that one needs a snapshot.
+    """
+    if first is None or then is None:
+        return first or then
+    return (first[0], then[1]) if first[1] == then[0] else then
+
+
 class _Unpublished:
     """The steps of one context by conversation. Database threads add to it."""
 
@@ -45,11 +55,10 @@ class _Unpublished:
 
     def add(self, conversation_id: int, after: int) -> None:
         with self._lock:
-            before = after - 1
-            # Another context's step begins a new one: a page without theirs needs a snapshot.
-            if conversation_id in self._steps and self._steps[conversation_id][1] == before:
-                before = self._steps[conversation_id][0]
-            self._steps[conversation_id] = before, after
+            step = after - 1, after
+            self._steps[conversation_id] = (
+                join_steps(self._steps.get(conversation_id), step) or step
+            )
             if len(self._steps) > MOST:
                 del self._steps[next(iter(self._steps))]
 

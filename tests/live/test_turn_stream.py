@@ -15,12 +15,21 @@ from conversations.agent.events import (
     RoundOpened,
     ToolMoved,
     TurnChanged,
+    TurnClosed,
     TurnOpened,
 )
+from conversations.agent.ports import Finish
 from conversations.db import run_db
 from conversations.live import turn_stream
 from conversations.live.turn_stream import TurnDisplay
-from tests.support import people_and_turns
+from conversations.live.watch import ALIVE, watch
+from conversations.log.leases import Lease
+from conversations.log.page_version import keep_own_steps
+from conversations.models import Conversation
+from conversations.turns import turns
+from tests.support import people_and_turns, stored_turns
+from tests.web.fold import Page
+from tests.web.tabs import connected, frame_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -119,3 +128,38 @@ async def test_a_tool_is_shown_before_its_progress(monkeypatch: Any) -> None:
         assert shown == [RoundChanged(1, 1), ToolMoved("a", "half", 50)]
     finally:
         display.close()
+
+
+async def test_a_page_that_is_cut_off_before_the_end_of_a_turn_gets_it_when_it_comes_back() -> None:
+    """What the turn held is shown by itself between the commit of its end and the frame of that."""
+    lease = await run_db(people_and_turns.started_turn)
+    conversation = await run_db(read_conversation, lease)
+    page = Page()
+    keep_own_steps()
+    display = TurnDisplay(lease)
+    try:
+        async with connected(conversation) as found:
+            page.take(await frame_of(found))
+            sent = await run_db(people_and_turns.opened, lease)
+            await display.publish(RoundOpened(1, 1))
+            await run_db(stored_turns.close, lease, sent.call, people_and_turns.complete())
+            await display.hold(RoundChanged(1, 1), MeterMoved())
+            await run_db(turns.finish_turn, lease=lease, finish=Finish("done", "end_turn"))
+            while "Here you are." not in page.text("turn-1"):
+                page.take(await frame_of(found))
+            await watch.announce_stop()
+            while not (sign := ALIVE.match(str(await found.receive_from(timeout=60)))):
+                pass
+        await display.publish(TurnClosed(1))
+        back = f"{page.bookmark}&left={sign[1]}"
+        async with connected(conversation, query=back) as found:
+            page.take(await frame_of(found))
+        async with connected(conversation) as found:
+            (newly := Page()).take(await frame_of(found))
+    finally:
+        display.close()
+    assert page.turns == newly.turns
+
+
+def read_conversation(lease: Lease) -> Conversation:
+    return Conversation.objects.select_related("owner").get(pk=lease.conversation_id)
