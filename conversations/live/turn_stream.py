@@ -310,6 +310,7 @@ class HeldEvents:
         """Let the held events wait for the next ones, however long these take."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def take(
         self, events: tuple[Event, ...] = (), step: VersionStep | None = None
@@ -317,7 +318,7 @@ class HeldEvents:
         """Return the held events with these behind them, their step, and their HTML if rendered."""
         self.expect_next()
         whole, step, rendered = (*self.events, *events), join_steps(self.step, step), self.rendered
-        self.events, self.step, self.rendered, self._timer = (), None, None, None
+        self.events, self.step, self.rendered = (), None, None
         return whole, step, rendered[1] if rendered is not None and rendered[0] == whole else None
 
 

@@ -149,8 +149,14 @@ class TurnCalls:
         if self._display is not None and sending.opens is not None:
             # Published separately, it would need a database thread, for which this would wait.
             self._display.expect_next()
-        with count_refusals():
-            sent = await run_db_soon(self._open, sending)
+        try:
+            with count_refusals():
+                sent = await run_db_soon(self._open, sending)
+        except Exception:
+            if self._display is not None:
+                # What was to be shown together with the call is shown by itself.
+                await self._display.hold()
+            raise
         add_log_ids(call=sent.call)
         self._span = spans.begin_span("model call", purpose=sending.purpose, model=sent.model)
         self._begin()

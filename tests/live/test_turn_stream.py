@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,14 +19,18 @@ from conversations.agent.events import (
     TurnClosed,
     TurnOpened,
 )
-from conversations.agent.ports import Finish
+from conversations.agent.ports import Finish, SearchesLimited, Sending
+from conversations.claude.client import Claude, Deadlines
+from conversations.context.view.envelope import build_envelope
 from conversations.db import run_db
 from conversations.live import turn_stream
 from conversations.live.turn_stream import TurnDisplay
 from conversations.live.watch import ALIVE, watch
 from conversations.log.leases import Lease
 from conversations.log.page_version import keep_own_steps
-from conversations.models import Conversation
+from conversations.models import Budget, Conversation
+from conversations.runtime.adapters import TurnCalls
+from conversations.toolbox.web_search import build_definition
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
 from tests.web.fold import Page
@@ -83,6 +88,35 @@ async def test_the_beginning_of_a_turn_waits_for_the_call_that_is_being_opened(
         assert shown == [(TurnOpened(1), TurnChanged(1))]
     finally:
         display.close()
+
+
+async def test_what_waits_for_a_call_is_shown_soon_if_only_fewer_searches_are_affordable() -> None:
+    """The request is then prepared anew, which may take as long as a summary takes."""
+    lease = await run_db(people_and_turns.started_turn)
+    conversation = await run_db(read_conversation, lease)
+    page, display = Page(), TurnDisplay(lease)
+    claude = Claude(api_key="sk-ant-test", base_url=None, deadlines=Deadlines())
+    calls = TurnCalls(lease, claude, display=display)
+    try:
+        async with connected(conversation) as found:
+            page.take(await frame_of(found))
+            sent = await run_db(people_and_turns.opened, lease)
+            await run_db(stored_turns.close, lease, sent.call, people_and_turns.complete())
+            await display.hold(RoundChanged(1, 1))
+            with pytest.raises(SearchesLimited):
+                await calls.open(await run_db(build_searching, lease))
+            while "Here you are." not in page.text("turn-1"):
+                page.take(await frame_of(found))
+    finally:
+        display.close()
+
+
+def build_searching(lease: Lease) -> Sending:
+    """Build a request with more searches than a budget allows."""
+    Budget.objects.create(scope="site", unit="tokens", kind="per_member", limit=60_000)
+    tools = [build_definition()]
+    envelope = build_envelope(model=stored_turns.MODEL, max_tokens=2_000, system="", tools=tools)
+    return replace(people_and_turns.sending(lease, envelope), opens=RoundOpened(1, 2))
 
 
 async def test_what_a_quick_tool_does_is_shown_once_and_with_the_next_round(
