@@ -17,6 +17,7 @@ from django.http import Http404
 
 from conversations.context.steps.recall_list import message_id
 from conversations.files.attachment_display import Attached, list_referenced_digests
+from conversations.log.findings import read_decodable
 from conversations.log.tree import build_path_condition, filter_path_turns, find_path_end
 from conversations.models import LIVE, Attachment, Conversation, Message, SharedLink
 from conversations.reductions.removed_originals import list_excluded
@@ -96,10 +97,10 @@ def _is_in_prompts(row: Attachment, link: SharedLink) -> bool:
         kind=Message.Kind.PROMPT,
         content__contains=row.data_id,
     )
-    out = _list_left_out(link)
+    out, contents = _list_left_out(link), prompts.values_list("seq", "content")
     return any(
         row.data_id in list_referenced_digests(content) and message_id(seq) not in out
-        for seq, content in prompts.values_list("seq", "content")
+        for seq, content in read_decodable(lambda: list(contents))
     )
 
 

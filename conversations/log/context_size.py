@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import connection
@@ -19,6 +20,7 @@ from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.server_calls import estimate_results
 from conversations.context.view.view import Message
+from conversations.log.findings import read_decodable
 from conversations.log.tree import ALL_TURNS, add_zone, complete_path_query
 from conversations.log.turn_state import MOST_REPLIES
 from conversations.models import ApiResult, Conversation
@@ -231,7 +233,11 @@ def _fetch_row(statement: str, conversation: Conversation, most: int) -> tuple[A
         "long": '%"ephemeral_1h_input_tokens":%',
         "short": '%"ephemeral_1h_input_tokens":0%',
     }
+    return read_decodable(partial(_fetch_one, text, named | {"most": most}))
+
+
+def _fetch_one(statement: str, named: dict[str, Any]) -> tuple[Any, ...]:
     with connection.cursor() as cursor:
-        cursor.execute(text, named | {"most": most})
+        cursor.execute(statement, named)
         found: tuple[Any, ...] = cursor.fetchone()
     return found

@@ -43,6 +43,8 @@ MOST_COMPARED, MOST_PDFS = 6_000_000, 3
 #: Origins of results that others wrote.
 _OTHERS = ("page", "mcp", "mail")
 _FILES = Q(content__contains='"document"') | Q(content__contains='"image"')
+#: The file of a prompt that cannot be read.
+_UNREADABLE: dict[str, Any] = {"type": "document", "source": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +97,18 @@ def list_private_sources(conversation: Conversation) -> tuple[Source, ...]:
 
 
 def _list_files(conversation: Conversation) -> Iterator[tuple[Source, dict[str, Any]]]:
-    """Yield the attached files of the path and their blocks, oldest first."""
+    """Yield the attached files of the path and their blocks, oldest first.
+
+    Of a prompt that cannot be read they are one that cannot be read, without a name.
+    """
     path = build_path_condition("turn", conversation)
-    prompts = list(Message.objects.filter(path, _FILES, kind="prompt").order_by("seq"))
-    if not prompts:
+    prompts = Message.objects.filter(path, _FILES, kind="prompt").order_by("seq")
+    contents = read_decodable(lambda: list(prompts.values_list("content", flat=True)))
+    if not contents:
         return
     names = dict(Attachment.objects.filter(conversation=conversation).values_list("data", "name"))
-    for prompt in prompts:
-        for block in read_blocks(prompt.content):
+    for content in contents:
+        for block in read_blocks(content) or [_UNREADABLE]:
             if block["type"] in ("document", "image"):
                 # An imported file may be in the message itself.
                 named = find_reference(block)
@@ -172,9 +178,10 @@ def _iterate_all(conversation: Conversation, *, with_pdfs: bool) -> Iterator[Sou
     yield from _iterate_results(conversation)
     path = build_path_condition("turn", conversation)
     imported = Message.objects.filter(path, kind="results", turn__tool_calls=None)
-    for content in imported.order_by("-seq").values_list("content", flat=True):
+    contents = imported.order_by("-seq").values_list("content", flat=True)
+    for content in read_decodable(lambda: list(contents)):
         blocks = [read_result_text(one.get("content", "")) for one in read_blocks(content)]
-        yield SourceText(Source("imported"), "\n".join(blocks))
+        yield SourceText(Source("imported"), "\n".join(blocks), is_whole=bool(blocks))
 
 
 def _iterate_results(conversation: Conversation) -> Iterator[SourceText]:

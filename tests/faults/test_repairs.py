@@ -14,7 +14,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 
 from conversations.audit.verify import Tally, verify_everything
 from conversations.db import run_db
@@ -25,8 +24,10 @@ from conversations.models import (
     Message,
     Transformation,
     Turn,
+    WebSearch,
 )
-from conversations.toolbox.sources import list_typed
+from conversations.toolbox.sources import Source, iterate_texts, list_private_sources, list_typed
+from conversations.toolbox.tool_access import choose_web_search
 from conversations.transcript.originals import recall_original
 from conversations.transcript.search_originals import read_originals
 from tests.faults.going_on import (
@@ -43,10 +44,12 @@ from tests.support.damaged_rows import (
     change_content,
     delete_row,
     list_messages,
+    put_bytes,
     put_text,
     unguarded,
 )
 from tests.support.one_database import with_slice
+from tests.support.shared_links import path_of, shared
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 Break = Callable[[Conversation], None]
@@ -133,20 +136,47 @@ BREAKS: list[Break] = [
 async def test_a_message_that_is_not_utf_8_is_left_out_and_the_chat_goes_on(
     app: App, kind: str
 ) -> None:
-    def spoil(conversation: Conversation) -> None:
-        row = list_messages(conversation, kind)[0]
-        with unguarded(), connection.cursor() as cursor:
-            text = "CAST(CAST(substr(content, 1, 30) AS BLOB) || X'C3FF' AS TEXT)"
-            cursor.execute(
-                f"UPDATE conversations_message SET content = {text} WHERE id = %s", [row.pk]
-            )
-
     async with app.chat() as chat:
         await talk(chat)
-        await run_db(spoil, chat.conversation)
+        await run_db(lambda: put_bytes(list_messages(chat.conversation, kind)[0]))
         await check_going_on(chat, repairs=1)
         await check_pages(chat)
         assert await run_db(read_for_tools, chat.conversation, kind) == ""
+
+
+@pytest.mark.only_database("sqlite", "PostgreSQL stores no text that is not UTF-8")
+async def test_a_file_of_a_prompt_that_is_not_utf_8_stays_private_and_is_shown_to_nobody(
+    app: App,
+) -> None:
+    async with app.chat() as chat:
+        await attach(chat, "A picture")
+        file, link = await run_db(Attachment.objects.get), await run_db(shared, chat.conversation)
+        place = path_of(link)
+        path = f"{place}files/{file.public_id}"
+        assert (await run_db(chat.client.get, path)).status_code == 200
+        await run_db(lambda: put_bytes(list_messages(chat.conversation, "prompt")[0]))
+        await check_going_on(chat, repairs=1)
+        await check_pages(chat)
+        fresh = await run_db(Conversation.objects.get, pk=chat.conversation.pk)
+        assert Source("attached") in await run_db(list_private_sources, fresh)
+        texts = await run_db(lambda: list(iterate_texts(fresh, with_pdfs=True)))
+        assert [one.is_whole for one in texts if one.source.origin == "attached"] == [False]
+        assert (await run_db(chat.client.get, place)).status_code == 200
+        assert (await run_db(chat.client.get, path)).status_code == 404
+
+
+@pytest.mark.only_database("sqlite", "PostgreSQL stores no text that is not UTF-8")
+async def test_an_answer_with_searches_that_is_not_utf_8_is_left_out_and_the_chat_goes_on(
+    app: App,
+) -> None:
+    async with app.chat() as chat:
+        key = chat.conversation.pk
+        await run_db(choose_web_search, conversation_id=key, choice=WebSearch.ALONE)
+        assert (await chat.say("Search the web for green tea")).state == "done"
+        await run_db(lambda: put_bytes(list_messages(chat.conversation, "answer")[-1]))
+        await check_pages(chat)
+        await check_going_on(chat, repairs=1)
+        await check_pages(chat)
 
 
 def read_for_tools(conversation: Conversation, kind: str) -> str:

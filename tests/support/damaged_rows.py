@@ -39,6 +39,13 @@ def change_content(row: Message, change: Callable[[Blocks], Blocks]) -> None:
     put_text(row, wire.encode(change(wire.decode(row.content))))
 
 
+def put_bytes(row: Message) -> None:
+    """Put bytes that are not UTF-8 behind a message, as SQLite alone lets one."""
+    text = "CAST(CAST(content AS BLOB) || X'C3FF' AS TEXT)"
+    with unguarded(), connection.cursor() as cursor:
+        cursor.execute(f"UPDATE conversations_message SET content = {text} WHERE id = %s", [row.pk])
+
+
 def put_text(row: Message, text: str) -> None:
     with unguarded():
         Message.objects.filter(pk=row.pk).update(content=text)
