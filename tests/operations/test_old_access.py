@@ -16,6 +16,9 @@ from tests.support import shared_links, stored_turns
 ada = User.objects.create_user("ada")
 for name in ("report", "till"):
     make_token(owner=ada, name=name, scopes=(), days=9, peer="")
+bob = User.objects.create_user("bob")
+make_token(owner=bob, name="report", scopes=(), days=9, peer="")
+User.objects.filter(pk=bob.pk).update(is_active=False)
 make_invitation(made_by=ada)
 shared_links.shared(stored_turns.played().conversation)
 """
@@ -47,9 +50,10 @@ def test_what_was_ended_since_the_backup_is_told_of_or_ended_anew(
     site.execute(ENDED)
     assert site.execute(OPEN).split() == ["0", "0", "0"]
     said = site.manage("restore", str(path), "--force")
-    assert "of 2 API tokens, 1 invitations and 1 links to chats, those" in said
-    assert site.execute(OPEN).split() == ["2", "1", "1"]
+    # One of them is of somebody who is inactive, and works again once they are active.
+    assert "of 3 API tokens, 1 invitations and 1 links to chats, those" in said
+    assert site.execute(OPEN).split() == ["3", "1", "1"]
     said = site.manage("restore", str(path), "--force", "--end-access")
-    assert "Ended: 2 API tokens, 1 invitations and 1 links to chats." in said
+    assert "Ended: 3 API tokens, 1 invitations and 1 links to chats." in said
     assert "chain intact" in said
     assert site.execute(OPEN).split() == ["0", "0", "0"]

@@ -14,9 +14,12 @@ from conversations.models import ApiToken, Invitation
 
 
 def list_old_access() -> tuple[list[ApiToken], list[Invitation]]:
-    """Return the API tokens and the invitations that work by what the database says."""
+    """Return the API tokens and the invitations that have not ended by what the database says.
+
+    Tokens of people who are inactive are among them: they work again once these are active.
+    """
     works = {"expires_at__gt": timezone.now()}
-    tokens = ApiToken.objects.filter(revoked_at=None, owner__is_active=True, **works)
+    tokens = ApiToken.objects.filter(revoked_at=None, **works)
     invitations = Invitation.objects.filter(used_at=None, withdrawn_at=None, **works)
     return list(tokens), list(invitations)
 
