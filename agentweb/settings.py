@@ -253,9 +253,15 @@ EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _mail else 'filebased'}.E
 EMAIL_FILE_PATH = DATA_DIR / "mail"
 globals().update(_mail)
 
-#: `redis://host:6379/0` (`rediss://` for TLS), or `redis+sentinel://host:26379,host:26379/name/0`:
-#: what processes tell each other, and the broker of workers. Installations that share a server take
-#: a number each.
+#: `redis://host:6379/0` (`rediss://` for TLS, `unix:///path?db=0` for a socket), or
+#: `redis+sentinel://host:26379,host:26379/name/0`: what processes tell each other, and the broker
+#: of workers. Installations that share a server take a number each. Options follow a question mark,
+#: as in `?socket_timeout=2&client_name=chats`: `health_check_interval`, `socket_timeout`,
+#: `socket_connect_timeout`, `retry_on_timeout`, `client_name`, `protocol`, `max_connections` and,
+#: but for a socket, `socket_keepalive`; with TLS also `ssl_cert_reqs` (`required`, `optional` or
+#: `none`), `ssl_check_hostname`, `ssl_ca_certs`, `ssl_ca_path`, `ssl_certfile`, `ssl_keyfile`,
+#: `ssl_password` and `ssl_ciphers`; for a socket `db`, `username` and `password`; for sentinels
+#: `sentinel_password` alone.
 REDIS_URL = env.redis("REDIS_URL")
 # A Redis that does not answer must not delay publishing: pages then notice changes themselves.
 CHANNEL_LAYERS = (

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from agentweb import env
+from conversations.operations.redis_address import OPTIONS
+
+SETTINGS = Path(env.__file__).parent / "README.md"
+
+
+def test_the_row_of_the_setting_names_each_scheme_and_option() -> None:
+    (row,) = re.findall(r"^\| `REDIS_URL` \|.*$", SETTINGS.read_text(), re.MULTILINE)
+    for scheme, options in OPTIONS.items():
+        assert f"{scheme}://" in row
+        assert [name for name in options if not re.search(rf"\b{name}\b", row)] == []
 
 
 @pytest.mark.parametrize(
