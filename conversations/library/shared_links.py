@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import F, Q
@@ -30,6 +30,8 @@ from conversations.models import LIVE, Conversation, SharedLink, User
 Audience = SharedLink.Audience
 #: What its owner changes of a link.
 _CHANGED = ("leaf", "audience", "with_tools", "expires_at")
+#: Within which of several openings one is counted.
+COUNTED = timedelta(minutes=1)
 #: Bytes of a token.
 TOKEN_BYTES = 24
 
@@ -204,7 +206,11 @@ def _show(link: SharedLink, conversation: Conversation, now: datetime) -> OwnLin
 
 
 def record_opening(link: SharedLink) -> None:
-    SharedLink.objects.filter(pk=link.pk).update(opened=F("opened") + 1, opened_at=timezone.now())
+    """Count an opening, once within COUNTED: whoever loads a page over and over writes no more."""
+    now = timezone.now()
+    if link.opened_at is None or link.opened_at <= now - COUNTED:
+        rows = SharedLink.objects.filter(Q(opened_at=None) | Q(opened_at__lte=now - COUNTED))
+        rows.filter(pk=link.pk).update(opened=F("opened") + 1, opened_at=now)
 
 
 def find_token(link: SharedLink) -> str:

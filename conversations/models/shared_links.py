@@ -40,7 +40,7 @@ class SharedLink(models.Model):
     revoked_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    #: How often others opened it, and when last.
+    #: How often others opened it, counted once a minute, and when it was last counted.
     opened = models.PositiveIntegerField(default=0)
     opened_at = models.DateTimeField(null=True)
 

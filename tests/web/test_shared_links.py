@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from conversations.checks import check_sharing
 from conversations.library.conversations import delete_conversation
-from conversations.library.shared_links import compute_token, list_own_links
+from conversations.library.shared_links import COUNTED, compute_token, list_own_links
 from conversations.log.legal_holds import place_hold
 from conversations.models import Conversation, SharedLink
 from tests.support import people_and_turns, stored_turns
@@ -164,6 +164,7 @@ def test_the_list_has_each_link_with_its_end_and_how_often_it_was_opened(ada: Pl
     reader = client_of(people_and_turns.person("bob"))
     for _ in range(2):
         reader.get(path_of(link))
+        SharedLink.objects.filter(pk=link.pk).update(opened_at=timezone.now() - COUNTED)
     client = client_of(ada.user)
     html = html_of(client, "/settings/data/links/")
     assert f"http://testserver{path_of(link)}" in html

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_due_conversations
-from conversations.library.shared_links import revoke_links
+from conversations.library.shared_links import COUNTED, record_opening, revoke_links
 from conversations.models import FailedLogIns, SharedLink, User
 from tests.library.test_erase import after
 from tests.support import people_and_turns, stored_turns
@@ -129,6 +131,34 @@ def test_it_is_counted_how_often_others_open_it(eve: Client) -> None:
         client.get(f"{path}?after=1")
     assert opened() == 1
     assert SharedLink.objects.get().opened_at is not None
+
+
+def test_who_loads_it_over_and_over_is_counted_once_a_minute_and_writes_no_more(
+    eve: Client,
+) -> None:
+    path = path_of(shared(stored_turns.played().conversation))
+    found = [statements(eve, path) for _ in range(3)]
+    assert [each.count("UPDATE") for each in found] == [1, 0, 0]
+    assert [len(each) for each in found] == [14, 13, 13]
+    row = SharedLink.objects.get()
+    row.opened_at = None
+    # As a request that was begun at the same time as the first one.
+    record_opening(row)
+    assert opened() == 1
+    before = timezone.now() - COUNTED
+    SharedLink.objects.update(opened_at=before)
+    eve.get(path)
+    row.refresh_from_db()
+    assert row.opened == 2
+    assert row.opened_at is not None
+    assert row.opened_at > before
+
+
+def statements(client: Client, path: str) -> list[str]:
+    """Return the verbs of the statements of a page."""
+    with CaptureQueriesContext(connection) as found:
+        assert client.get(path).status_code == 200
+    return [str(one["sql"]).split()[0] for one in found.captured_queries]
 
 
 def test_a_long_chat_is_read_page_by_page(eve: Client) -> None:
