@@ -28,8 +28,8 @@ from conversations.models.cursor import Cursor, format_cursor
 from conversations.transcript.shapes import ConversationRow, FolderRow, Sidebar
 
 PAGE = 40
-#: Folders that stay open, those opened last; the conversations that an open one shows. Its page has
-#: all.
+#: Folders that stay open, those opened last; the conversations that an open one shows, besides that
+#: of the page. Its own page has all.
 MOST_OPEN, IN_FOLDER = 10, 10
 
 
@@ -71,7 +71,7 @@ def read_folder(
 def read_folder_row(user: User, folder: Folder, current: Conversation | None = None) -> FolderRow:
     """Return a folder as the list shows it."""
     opened = [folder] if folder.opened_at else []
-    return _build_folder(folder, _read_opened(user, opened), current)
+    return _build_folder(folder, _read_opened(user, opened, current), current)
 
 
 def _read_page(
@@ -90,12 +90,17 @@ def _read_folders(user: User, current: Conversation | None) -> tuple[FolderRow, 
     folders = list_folders(user)
     times = [(row.opened_at, row) for row in folders if row.opened_at]
     times.sort(key=lambda pair: pair[0], reverse=True)
-    rows = _read_opened(user, [row for _, row in times[:MOST_OPEN]])
+    rows = _read_opened(user, [row for _, row in times[:MOST_OPEN]], current)
     return tuple(_build_folder(row, rows, current) for row in folders)
 
 
-def _read_opened(user: User, folders: Sequence[Folder]) -> dict[int, list[Conversation]]:
-    """Return the newest conversations of each folder: one more than are shown, if there are."""
+def _read_opened(
+    user: User, folders: Sequence[Folder], current: Conversation | None
+) -> dict[int, list[Conversation]]:
+    """Return the newest conversations of each folder, and the current one where it is in one.
+
+    There is one more than are shown, if there are.
+    """
     found: dict[int, list[Conversation]] = {folder.pk: [] for folder in folders}
     if not found:
         return found
@@ -103,7 +108,10 @@ def _read_opened(user: User, folders: Sequence[Folder]) -> dict[int, list[Conver
     newest = [F("updated_at").desc(), F("id").desc()]
     place = Window(RowNumber(), partition_by=F("folder_id"), order_by=newest)
     # Whether a turn runs is asked of the rows that are shown, not of all that are counted.
-    first = listed.annotate(place=place).filter(place__lte=IN_FOLDER + 1).values("pk")
+    shown = Q(place__lte=IN_FOLDER + 2)
+    if current is not None:
+        shown |= Q(pk=current.pk)
+    first = listed.annotate(place=place).filter(shown).values("pk")
     rows = annotate_rows(Conversation.objects.filter(pk__in=first), "folder")
     for row in rows.order_by("-updated_at", "-id"):
         found[row.folder_id or 0].append(row)
@@ -114,13 +122,15 @@ def _build_folder(
     folder: Folder, opened: Mapping[int, list[Conversation]], current: Conversation | None
 ) -> FolderRow:
     rows = opened.get(folder.pk, [])
+    shown = rows[:IN_FOLDER]
+    shown += [row for row in rows[IN_FOLDER:] if current is not None and row.pk == current.pk]
     return FolderRow(
         id=str(folder.public_id),
         name=folder.name,
         is_open=folder.pk in opened,
         is_current=current is not None and current.folder_id == folder.pk,
-        rows=tuple(build_row(row, current) for row in rows[:IN_FOLDER]),
-        has_more=len(rows) > IN_FOLDER,
+        rows=tuple(build_row(row, current) for row in shown),
+        has_more=len(rows) > len(shown),
     )
 
 

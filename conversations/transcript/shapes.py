@@ -277,7 +277,8 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class FolderRow:
-    """A folder in the list; `rows` are its newest conversations while it is open there."""
+    """A folder in the list; `rows` while it is open there: its newest conversations and that of the
+    page."""
 
     id: str
     name: str

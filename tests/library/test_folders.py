@@ -288,6 +288,45 @@ def test_an_open_folder_shows_the_newest_and_its_page_has_all(
     assert seen == names
 
 
+@pytest.mark.parametrize(
+    ("at", "kept", "has_more"),
+    [(0, 3, False), (0, 4, True), (3, 4, False), (3, 5, True), (4, 5, True), (9, 10, True)],
+)
+def test_an_open_folder_shows_the_chat_of_the_page_behind_the_newest(
+    at: int, kept: int, has_more: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sidebar, "IN_FOLDER", 3)
+    ada = people_and_turns.person()
+    work, small = add(ada), add(ada, "Small")
+    chats = [talk(ada, f"t{days}", days, folder=work) for days in range(kept)]
+    talk(ada, "s", folder=small)
+    with CaptureQueriesContext(connection) as found:
+        rows = sidebar.read_sidebar(ada, chats[at]).folders
+    assert len(found) == 4
+    assert [row.title for row in rows[0].rows] == ["s"]
+    titles = [row.title for row in chats[:3]] + [chats[at].title] * (at >= 3)
+    assert [row.title for row in rows[1].rows] == titles
+    assert [row.title for row in rows[1].rows if row.is_current] == [chats[at].title]
+    assert rows[1].has_more == has_more
+    assert sidebar.read_folder_row(ada, work, chats[at]).rows == rows[1].rows
+
+
+def test_an_open_folder_shows_a_chat_that_stands_elsewhere_not_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sidebar, "IN_FOLDER", 1)
+    ada, eve = people_and_turns.person(), people_and_turns.person("eve")
+    work = add(ada)
+    now = timezone.now()
+    talk(ada, "newest", folder=work)
+    away = [talk(ada, "x", 1, folder=work, **{name: now}) for name in
+            ("pinned_at", "archived_at", "deleted_at")]  # fmt: skip
+    for chat in (*away, talk(ada, "y", 2), talk(eve, "z", 2), Conversation(owner=ada)):
+        (row,) = sidebar.read_sidebar(ada, chat).folders
+        assert [one.title for one in row.rows] == ["newest"]
+        assert not row.has_more
+
+
 def test_the_list_costs_four_statements_with_100_folders_that_are_open() -> None:
     ada = people_and_turns.person()
     folders_of = [add(ada, f"Folder {number}") for number in range(folders.MOST_FOLDERS)]
