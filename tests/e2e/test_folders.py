@@ -111,6 +111,7 @@ async def test_chats_are_filed_by_keyboard_and_the_list_keeps_what_is_open(
     await taken_over(page, "/menu/folder/")
     await page.get_by_label("Or a new folder").fill("Travel")
     await page.keyboard.press("Enter")
+    await expect(page.locator("#menu")).to_be_hidden()
     await expect(rows.locator(".folder")).to_have_count(2)
 
     # Closed by a key, which keeps the focus; it stays so on the next page.
