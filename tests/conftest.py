@@ -16,7 +16,7 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agentweb.serving.event_loops import make_event_loop
+from agentweb.edge.event_loops import make_event_loop
 from tests.support import mail_servers, prepared_databases, servers
 from tests.support.database_flush import keep_seed, read_seed
 from tests.support.environment import DATABASE

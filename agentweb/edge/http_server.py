@@ -19,6 +19,7 @@ from twisted.internet import defer
 
 from agentweb.edge import channel
 from agentweb.edge.descriptors import Descriptors
+from agentweb.edge.event_loops import install_reactor
 from agentweb.edge.sockets import MOST_FRAME, Socket
 from agentweb.edge.watchdog import Watchdog
 from conversations.conf import conf
@@ -44,6 +45,7 @@ class EdgeServer(_Server):  # type: ignore[misc]
         ready: Callable[[], None],
         drain: Callable[[], Awaitable[None]],
     ) -> None:
+        install_reactor()
         super().__init__(
             application,
             endpoints=[f"{address}:backlog={BACKLOG}"],

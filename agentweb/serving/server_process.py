@@ -19,12 +19,11 @@ from django.core.management import CommandError
 from django.db import connection
 
 from agentweb import env
-from agentweb.serving import event_loops, frozen_memory
+from agentweb.serving import frozen_memory
 
 
 def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
-    event_loops.install_reactor()
     from channels.routing import get_default_application
 
     from agentweb.edge.http_server import EdgeServer
@@ -54,13 +53,14 @@ class _Process:
     """Start turns when the reactor runs, and drain them before it ends."""
 
     def __init__(self, started: Callable[[], None]) -> None:
-        from twisted.internet import reactor
-
-        self._reactor: Any = reactor  # its type depends on the installed event loop
         self._started = started
+        self._reactor: Any = None
         self.error: BaseException | None = None
 
     def ready(self) -> None:
+        from twisted.internet import reactor
+
+        self._reactor = reactor  # the server's
         self._reactor.callWhenRunning(self._begin)
 
     def _begin(self) -> None:

@@ -13,8 +13,9 @@ import threading
 from functools import cached_property
 from typing import Any
 
+from agentweb.edge.event_loops import make_event_loop
 from agentweb.edge.watchdog import Watchdog
-from agentweb.serving import event_loops, frozen_memory
+from agentweb.serving import frozen_memory
 from conversations.conf import conf
 
 
@@ -27,7 +28,7 @@ class WorkerLoop:
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
         # Not with the module: uvloop aborts a process that was forked after its loop was made.
-        return event_loops.make_event_loop()
+        return make_event_loop()
 
     def demand_threads(self, worker: Any) -> None:
         """Refuse a pool that forks: its child processes would have no loop."""

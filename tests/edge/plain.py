@@ -34,6 +34,8 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     body = b""
     if scope["path"] == "/told/":
         body = json.dumps(told).encode()
+    elif scope["path"] == "/loop/":
+        body = type(asyncio.get_running_loop()).__module__.encode()
     elif scope["path"] == "/block/":
         time.sleep(1.5)
     elif scope["path"] == "/forget/":
