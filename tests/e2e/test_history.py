@@ -67,6 +67,19 @@ async def test_a_conversation_is_renamed_starred_archived_deleted_and_brought_ba
     await expect(page.locator("#turn-1")).to_be_visible()
 
 
+async def test_who_is_faster_than_the_page_stays_on_it(page: Page, served: Served) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "What time is it in Faro?")
+    await ended(page, 1)
+    await page.evaluate("""() => document.addEventListener("htmx:afterSwap", ({ target }) => {
+        const form = target.querySelector("form.menu-name");
+        if (form) setTimeout(() => form.requestSubmit());
+    })""")
+    await page.locator("#sidebar .row-box", has_text="Faro").locator(".row-more").click()
+    await expect(page.locator("#notice")).to_contain_text("Renamed.")
+    assert CHAT.search(page.url)
+
+
 async def test_a_message_is_found_while_one_types_and_opened_in_its_place(
     page: Page, served: Served
 ) -> None:
