@@ -43,7 +43,7 @@ _FIGURES = """, last AS (
     JOIN conversations_turn t ON t.id = c.turn_id
   WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND r.input_tokens IS NOT NULL
     AND c.turn_id {way}
-  ORDER BY r.id DESC LIMIT 1
+  ORDER BY c.id DESC LIMIT 1
 )
 SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
   (SELECT a."window" FROM conversations_apimodel a WHERE a.id = %(model)s),
