@@ -66,5 +66,5 @@ def run_job(
             found = json.loads(client.read_line(_COMPARING))
     finally:
         client.stop()
-    spent = {name: round(after[name] - before.get(name, 0.0), 2) for name in after}
+    spent = {name: round(after[name] - before.get(name, 0.0), 6) for name in after}
     return Run(found, opened, spent, empty, full, memory)
