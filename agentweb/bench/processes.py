@@ -82,14 +82,15 @@ def start_process(
     environment: Mapping[str, str] | None = None,
     *,
     python: str | Path = sys.executable,
+    root: Path = ROOT,
 ) -> Process:
-    """Start a command of a Python, else this one; its output goes to a log file in the folder."""
+    """Start a command of a Python, else this one, in a tree; its output goes to a log file."""
     log = folder / f"{name}.log"
     log_start = log.stat().st_size if log.exists() else 0
     with log.open("ab") as output:
         popen = subprocess.Popen(
             [str(python), "-u", *command],
-            cwd=ROOT,
+            cwd=root,
             env=dict(environment or clean_environment()),
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,12 +35,13 @@ MODEL = "claude-sonnet-5-5"
 
 @dataclass(slots=True)
 class Site:
-    """A running site; `parts` are its processes, `roots` those that it did not start itself."""
+    """A running site; `parts` are its processes, `root` is the tree whose code they run."""
 
     url: str
     environment: dict[str, str]
     folder: Path
     parts: dict[str, Process] = field(default_factory=dict)
+    root: Path = ROOT
     #: What starts a web process.
     command: tuple[str, ...] = ("manage.py", "serve")
 
@@ -61,7 +62,7 @@ class Site:
         """Create people with sessions in the site's database; return their conversations."""
         done = subprocess.run(
             [sys.executable, "-m", "agentweb.bench.made_people", str(count), str(chats)],
-            check=True, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, timeout=300,
+            check=True, cwd=self.root, env=self.environment, stdout=subprocess.PIPE, timeout=300,
         )  # fmt: skip
         found: list[dict[str, Any]] = json.loads(done.stdout)
         return found
@@ -70,7 +71,7 @@ class Site:
         """Return the stored stamps by conversation, once its answers have ended."""
         done = subprocess.run(
             [sys.executable, "-m", "agentweb.bench.stored_answers", str(seconds)],
-            check=True, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE,
+            check=True, cwd=self.root, env=self.environment, stdout=subprocess.PIPE,
             input=json.dumps(chats).encode(), timeout=seconds + 60,
         )  # fmt: skip
         found: dict[str, list[str]] = json.loads(done.stdout)
@@ -82,12 +83,19 @@ class Site:
             found: dict[str, Any] = json.loads(response.read())
         return found
 
+    def start(self, name: str, command: Sequence[str]) -> Process:
+        """Start a command of the site's tree as a part of the site."""
+        self.parts[name] = start_process(
+            name, command, self.folder, self.environment, root=self.root
+        )
+        return self.parts[name]
+
     def serve(self, name: str = "web", port: int = 0) -> Process:
         """Start a web process and wait until it answers."""
         port = port or find_free_port()
         command = [*self.command, "--port", str(port)]
         self.url = f"http://127.0.0.1:{port}"
-        self.parts[name] = start_process(name, command, self.folder, self.environment)
+        self.start(name, command)
         wait_for_output(self.parts[name], "is running at")
         # Requests the log-in page: the first request of a process pays for what is made once.
         with urllib.request.urlopen(self.url, timeout=120):  # noqa: S310 - of this machine
@@ -131,9 +139,14 @@ def run_relay(api: str) -> Iterator[Site]:
 
 @contextmanager
 def run_site(
-    mode: str, api: str, *, command: tuple[str, ...] = ("manage.py", "serve"), **more: str
+    mode: str,
+    api: str,
+    *,
+    command: tuple[str, ...] = ("manage.py", "serve"),
+    root: Path = ROOT,
+    **more: str,
 ) -> Iterator[Site]:
-    """Run the product; `command` starts its web process, `more` are environment variables."""
+    """Run the product of a tree; `command` starts its web process, `more` are variables."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentweb-bench-")))
         settings = {
@@ -146,15 +159,14 @@ def run_site(
             "AGENTWEB_LOG_LEVEL": "WARNING",
             "DJANGO_SETTINGS_MODULE": "agentweb.settings",
         }
-        made = Site("", clean_environment(**settings | more), folder, command=command)
+        environment = clean_environment(**settings | more)
+        made = Site("", environment, folder, command=command, root=root)
         stack.callback(made.stop)
         if mode == SCALED:
             _add_stores(made)
         made.serve()
         if mode == SCALED:
-            worker = start_process("worker", ["manage.py", "worker"], folder, made.environment)
-            made.parts["worker"] = worker
-            wait_for_output(worker, "runs up to")
+            wait_for_output(made.start("worker", ["manage.py", "worker"]), "runs up to")
         yield made
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from agentweb.bench.environments import install_packages
 from agentweb.bench.processes import (
+    ROOT,
     NotStarted,
     clean_environment,
     find_free_port,
@@ -59,14 +60,16 @@ def install_rivals(names: Sequence[str], folder: Path, say: Callable[[str], None
 
 
 @contextmanager
-def run_side(side: str, api: str, rivals: Path | None, titles: str = "off") -> Iterator[Site]:
-    """Run the relay, a rival that is installed below a folder, or the product in a mode."""
+def run_side(
+    side: str, api: str, rivals: Path | None, titles: str = "off", root: Path = ROOT
+) -> Iterator[Site]:
+    """Run the relay, a rival that is installed below a folder, or a tree's product in a mode."""
     if side == RELAY:
         running = run_relay(api)
     elif rivals is not None and side in RIVALS:
         running = run_rival(side, api, rivals)
     else:
-        running = run_site(side, api, AGENTWEB_TITLE_MODEL=titles)
+        running = run_site(side, api, root=root, AGENTWEB_TITLE_MODEL=titles)
     with running as tested:
         yield tested
 
