@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,17 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from agentweb.bench import big_move, hostile, load, readme_figures, soak, streaming, turn_cost
+from agentweb.bench import (
+    big_move,
+    hostile,
+    load,
+    readme_figures,
+    soak,
+    streaming,
+    turn_cost,
+    turn_pairs,
+)
+from agentweb.bench.commit_trees import UnfitCommit, open_commit
 from agentweb.bench.processes import NotStarted, describe_machine
 from agentweb.bench.rivals.rival_pages import RELAY
 from agentweb.bench.rivals.rival_sites import RIVALS, install_rivals
@@ -42,14 +54,7 @@ def add_arguments(subjects: Any) -> None:
     names = ", ".join(load.SUBJECTS)
     held.add_argument("--only", type=_names, default=names, metavar="NAME,...", help=names)
     held.add_argument("--quick", action="store_true", help="a short one, which shows little")
-    turn = subjects.add_parser(
-        "turn",
-        help="processor time of a turn, embedded and scaled out, beside the relay in the same run;"
-        " the first word of 100 and 200 people who ask within a second",
-    )
-    turn.add_argument("--profile", action="store_true", help="what a turn does, by phase, only")
-    turn.add_argument("--quick", action="store_true", help="fewer turns, which shows little")
-    turn.add_argument("--no-bursts", action="store_true", help="single turns only")
+    turn = _add_turn(subjects)
     for subject in (stream, held, turn):
         subject.add_argument("--mode", choices=_MODES, default="both")
     _add_long_subjects(subjects)
@@ -65,6 +70,33 @@ def add_arguments(subjects: Any) -> None:
         "compare", help="the newest kept run beside the one before it; fails when it is worse"
     )
     compare.add_argument("runs", nargs="*", metavar="FILE", help="two others")
+
+
+def _add_turn(subjects: Any) -> argparse.ArgumentParser:
+    turn: argparse.ArgumentParser = subjects.add_parser(
+        "turn",
+        help="processor time of a turn, embedded and scaled out, beside the relay in the same run;"
+        " the first word of 100 and 200 people who ask within a second; with --against, whether a"
+        " turn is cheaper than one of another commit",
+    )
+    turn.add_argument("--profile", action="store_true", help="what a turn does, by phase, only")
+    turn.add_argument("--quick", action="store_true", help="fewer turns, which shows little")
+    turn.add_argument("--no-bursts", action="store_true", help="single turns only")
+    turn.add_argument(
+        "--against", metavar="COMMIT",
+        help="ask this tree, that commit and the relay one at a time in each of several rounds, a"
+        " few single turns of each kind; tells whether the difference is more than chance",
+    )  # fmt: skip
+    turn.add_argument(
+        "--rounds", type=int, default=turn_pairs.ROUNDS, metavar="N",
+        help="of --against: more of them show smaller differences; the default takes"
+        " less than five minutes with --mode embedded",
+    )  # fmt: skip
+    turn.add_argument(
+        "--long", action="store_true",
+        help="with --against, turns of 400 deltas as well: two minutes more a round and mode",
+    )  # fmt: skip
+    return turn
 
 
 def _add_rivals(subject: argparse.ArgumentParser) -> None:
@@ -118,7 +150,7 @@ def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
     }  # fmt: skip
     try:
         return subjects[subject](options, say)
-    except NotStarted as error:
+    except (NotStarted, subprocess.CalledProcessError) as error:
         raise CommandError(str(error)) from error
 
 
@@ -149,6 +181,8 @@ def _find_rivals(options: Options, say: Say) -> Iterator[Path]:
 
 def _turn(options: Options, say: Say) -> dict[str, Any]:
     about, is_quick = describe_machine(), bool(options["quick"])
+    if options["against"] is not None:
+        return {"machine": about} | _compare_trees(options, say)
     if options["profile"]:
         if options["rivals"]:
             raise CommandError("--profile shows the phases of this product alone", returncode=2)
@@ -156,12 +190,42 @@ def _turn(options: Options, say: Say) -> dict[str, Any]:
     with _find_rivals(options, say) as folder:
         found = turn_cost.measure(
             (*options["rivals"], *_MODES[options["mode"]]),
-            lambda row: say(turn_cost.format_line(row)),
+            _say_row(say),
             folder,
             is_quick=is_quick,
             has_bursts=not options["no_bursts"],
         )
     return {"machine": about} | found
+
+
+def _compare_trees(options: Options, say: Say) -> dict[str, Any]:
+    if options["profile"] or options["rivals"]:
+        raise CommandError("--against measures this product's turns alone", returncode=2)
+    if options["rounds"] < 2:
+        raise CommandError("--rounds must be at least 2: one shows no spread", returncode=2)
+    modes = _MODES[options["mode"]]
+    if SCALED in modes and os.environ.get("BENCH_DATABASE_URL"):
+        raise CommandError("two trees cannot share BENCH_DATABASE_URL: unset it", returncode=2)
+    kinds = list(turn_cost.list_kinds(is_quick=True))
+    if options["long"]:
+        kinds.append(turn_cost.LONG)
+    rows = []
+    try:
+        with open_commit(options["against"]) as tree:
+            if tree.added:
+                say(f"installed, but not in the lock of {tree.name}: {', '.join(tree.added)}")
+            for mode in modes:
+                found = turn_pairs.measure(tree, mode, options["rounds"], kinds, _say_row(say))
+                for row in found:
+                    say(turn_pairs.format_comparison(row))
+                rows += found
+    except UnfitCommit as error:
+        raise CommandError(str(error), returncode=2) from error
+    return {"against": tree.name, "added": tree.added, "pairs": rows}
+
+
+def _say_row(say: Say) -> Callable[[turn_cost.Row], None]:
+    return lambda row: say(turn_cost.format_line(row))
 
 
 def _profile_turns(say: Say, *, is_quick: bool) -> dict[str, Any]:
@@ -190,7 +254,7 @@ def _report(options: Options, say: Say) -> dict[str, Any]:
         both["folder"] = folder
         found = _stream(both | {"conversations": counts, "seconds": seconds}, say)
         found |= _load(both | {"only": list(load.SUBJECTS)}, say) | {"machine": found["machine"]}
-        turn = _turn(both | {"profile": False, "no_bursts": False}, say)
+        turn = _turn(both | {"profile": False, "no_bursts": False, "against": None}, say)
     found["turn"] = turn | _profile_turns(say, is_quick=is_quick)
     if is_quick:
         say(readme_figures.render_figures(found))

@@ -43,6 +43,9 @@ class Kind(NamedTuple):
     is_plain: bool = True
 
 
+LONG = Kind("later turn, 400 deltas", 400, make_question(400 / RATE), 8, 2, 8)
+
+
 def list_kinds(*, is_quick: bool) -> Iterator[Kind]:
     """Yield the kinds of turns; the conversations of a later turn have had one before."""
     some = 6 if is_quick else 40
@@ -52,7 +55,7 @@ def list_kinds(*, is_quick: bool) -> Iterator[Kind]:
     yield Kind("first turn, 5 deltas, its title", 5, make_question(5 / RATE), some, 1, 1, 0.3)
     yield Kind("later turn with a tool round", 0, TOOL_QUESTION, 1, some, is_plain=False)
     if not is_quick:
-        yield Kind("later turn, 400 deltas", 400, make_question(400 / RATE), 8, 2, 8)
+        yield LONG
 
 
 def measure(
@@ -71,7 +74,8 @@ def measure(
             with run_side(side, api, rivals, TITLE_MODEL) as tested:
                 for kind in list_kinds(is_quick=is_quick):
                     if kind.is_plain or not find_page(side):
-                        found["turns"].append(_measure_kind(tested, side, kind))
+                        chats = list_chats(tested, side, kind.chats)
+                        found["turns"].append(measure_kind(tested, side, kind, chats))
                         report(found["turns"][-1])
                 for count in bursts:
                     found["bursts"].append(_measure_burst(tested, side, count))
@@ -89,16 +93,21 @@ def measure_profile(*, is_quick: bool) -> dict[str, list[Row]]:
         for kind in list_kinds(is_quick=is_quick):
             began: list[Row] = []
             take = partial(_take_counts, tested, began)
-            row = _measure_kind(tested, EMBEDDED, kind, take)
+            chats = list_chats(tested, EMBEDDED, kind.chats)
+            row = measure_kind(tested, EMBEDDED, kind, chats, take)
             counted = _difference(began[-1], tested.read_json(PATH), row["turns"])
             found.append({"kind": kind.name} | counted)
     return {"profile": found}
 
 
-def _measure_kind(
-    tested: Site, side: str, kind: Kind, started: Callable[[], object] | None = None
+def measure_kind(
+    tested: Site,
+    side: str,
+    kind: Kind,
+    chats: list[Row],
+    started: Callable[[], object] | None = None,
 ) -> Row:
-    chats = list_chats(tested, side, kind.chats)
+    """Measure turns of a kind in new conversations; `started` is called once they have begun."""
     job = kind._asdict() | {
         "kind": "turns", "chats": chats, "page": find_page(side), "model": MODEL
     }  # fmt: skip
