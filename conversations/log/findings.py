@@ -73,6 +73,12 @@ def read_decodable(read: Callable[[], T]) -> T:
     return _read_decoding(read, _decode)
 
 
+def iterate_decodable(rows: QuerySet[M], size: int) -> Iterator[M]:
+    """Yield the rows in their order, `size` at a time, for the model like `read_decodable`."""
+    for some in split_chunks(list(rows.values_list("pk", flat=True)), size):
+        yield from read_decodable(partial(list, rows.filter(pk__in=some)))
+
+
 def _decode(raw: bytes) -> str:
     try:
         return raw.decode()

@@ -25,10 +25,10 @@ from conversations.context.tokens.media import PDF, TEXT
 from conversations.context.view import wire
 from conversations.context.view.attachment_refs import find_reference
 from conversations.context.view.blocks import read_result_text
-from conversations.context.view.stored_blocks import read_blocks
+from conversations.context.view.stored_blocks import read_blocks, read_content
 from conversations.files.workspace.attached import FOLDER
 from conversations.log.attachment_texts import read_attachment_texts
-from conversations.log.findings import read_decodable
+from conversations.log.findings import iterate_decodable, read_decodable
 from conversations.log.tree import build_path_condition
 from conversations.models import Attachment, Conversation, Message, ToolCall
 from tools.documents import extract_text
@@ -92,7 +92,8 @@ def list_private_sources(conversation: Conversation) -> tuple[Source, ...]:
     if imported.exists():
         found.append(Source("imported"))
     calls = ToolCall.objects.filter(path, is_private=True).order_by("pk")
-    found += [_name_source(*row) for row in calls.values_list("name", "origin", "input")]
+    rows = calls.values_list("name", "origin", "input")
+    found += [_name_source(*row) for row in read_decodable(lambda: list(rows))]
     return tuple(dict.fromkeys(found))
 
 
@@ -187,21 +188,29 @@ def _iterate_all(conversation: Conversation, *, with_pdfs: bool) -> Iterator[Sou
 def _iterate_results(conversation: Conversation) -> Iterator[SourceText]:
     path = build_path_condition("turn", conversation)
     calls = ToolCall.objects.filter(path).exclude(output=None).exclude(origin="", is_private=False)
-    for call in calls.select_related("output").order_by("-pk").iterator(20):
+    for call in iterate_decodable(calls.select_related("output").order_by("-pk"), 20):
         if call.output is not None:
             given = read_arguments(call.input)
             source = name_source(call.name, call.origin, given, is_private=call.is_private)
-            text = read_result_text(wire.decode(call.output.text))
+            content = read_content(call.output.text)
             # A failure is told in words of the call, and a file may have been written by one.
             is_theirs = call.state == "ok" and call.origin in _OTHERS
-            yield SourceText(source, text, given_at=call.answer_id if is_theirs else None)
+            yield SourceText(
+                source,
+                read_result_text(content or ""),
+                is_whole=content is not None,
+                given_at=call.answer_id if is_theirs else None,
+            )
 
 
 def list_arguments(conversation: Conversation) -> list[GivenArguments]:
     """Return the arguments of all calls of the path, whether they ran or not."""
     calls = ToolCall.objects.filter(build_path_condition("turn", conversation))
     rows = calls.order_by("pk").values_list("answer_id", "origin", "input")
-    return [GivenArguments(answer, origin, read_arguments(given)) for answer, origin, given in rows]
+    return [
+        GivenArguments(answer, origin, read_arguments(given))
+        for answer, origin, given in read_decodable(lambda: list(rows))
+    ]
 
 
 def _iterate_prompts(conversation: Conversation, *, with_pdfs: bool) -> Iterator[SourceText]:

@@ -6,11 +6,13 @@ because whether it has read private data is judged by that path.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
 
+from conversations.context.errors import WireError
 from conversations.context.tokens.media_words import describe_with_text
 from conversations.context.view import wire
 from conversations.context.view.blocks import (
@@ -19,7 +21,7 @@ from conversations.context.view.blocks import (
     read_result_text,
 )
 from conversations.context.view.searched_originals import INPUT, read_result, write_input
-from conversations.context.view.stored_blocks import read_blocks
+from conversations.context.view.stored_blocks import read_blocks, read_content
 from conversations.files.attachment_display import expand_for_reading
 from conversations.log.findings import read_decodable
 from conversations.log.tree import build_path_condition
@@ -76,16 +78,18 @@ def list_original_images(conversation_id: int, id: str) -> list[str]:
 
 def _read_output(calls: QuerySet[ToolCall], id: str) -> Any:
     ended = calls.filter(tool_use_id=id).exclude(output=None)
-    call = ended.select_related("output").first()
-    return None if call is None or call.output is None else wire.decode(call.output.text)
+    call = read_decodable(ended.select_related("output").first)
+    return None if call is None or call.output is None else read_content(call.output.text)
 
 
 def _find_input(rows: _Rows, id: str) -> str | None:
-    call = rows.calls.filter(tool_use_id=id).first()
+    call = read_decodable(rows.calls.filter(tool_use_id=id).first)
     if call is not None:
-        return write_input(wire.decode(call.input))
+        with suppress(WireError):
+            return write_input(wire.decode(call.input))
     # Calls of the API's own tools, and imported ones, have no row of their own.
-    for message in rows.messages.filter(kind="answer", content__contains=wire.encode(id)):
+    answers = rows.messages.filter(kind="answer", content__contains=wire.encode(id))
+    for message in read_decodable(lambda: list(answers)):
         for block in read_blocks(message.content):
             if block.get("id") == id and "input" in block:
                 return write_input(block["input"])
@@ -97,7 +101,7 @@ def _find_inputs_of(rows: _Rows, id: str) -> str | None:
     number = id.removeprefix("msg_")
     if not number.isdecimal() or len(number) > 18:
         return None
-    message = rows.messages.filter(seq=int(number), kind="answer").first()
+    message = read_decodable(rows.messages.filter(seq=int(number), kind="answer").first)
     calls = [] if message is None else [b for b in read_blocks(message.content) if "input" in b]
     return "\n\n".join(f"{call['name']}\n{write_input(call['input'])}" for call in calls) or None
 
@@ -105,7 +109,7 @@ def _find_inputs_of(rows: _Rows, id: str) -> str | None:
 def _find_in_messages(messages: QuerySet[Message], id: str) -> str | None:
     """Search the messages: results of the API's own tools, and imported ones, have no row."""
     holding = messages.filter(kind__in=("results", "answer"), content__contains=wire.encode(id))
-    for message in holding:
+    for message in read_decodable(lambda: list(holding)):
         for block in read_blocks(message.content):
             if block.get("tool_use_id") == id:
                 return read_result(block)

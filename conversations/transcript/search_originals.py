@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-
-from django.db.models import QuerySet
 
 from conversations.context.view import searched_originals
 from conversations.context.view.searched_originals import INPUT, SearchedOriginal, list_shown_ids
 from conversations.context.view.stored_blocks import read_blocks
-from conversations.log.findings import read_decodable, split_chunks
+from conversations.log.findings import iterate_decodable
 from conversations.log.loaded_path import load_path
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message
@@ -56,15 +53,9 @@ def read_originals(conversation: Conversation) -> Iterator[SearchedOriginal]:
 def _read_path(conversation: Conversation) -> Iterator[SearchedOriginal]:
     path, labels = build_path_condition("turn", conversation), dict[str, str]()
     messages = Message.objects.filter(path, conversation=conversation).order_by("seq")
-    for message in _iterate_portions(messages):
+    for message in iterate_decodable(messages, _CHUNK):
         if message.kind == Message.Kind.PROMPT:
             yield searched_originals.read_prompt(message.seq, read_message_text(message))
         else:
             blocks = read_blocks(message.content)
             yield from searched_originals.read_other(message.seq, blocks, labels)
-
-
-def _iterate_portions(messages: QuerySet[Message]) -> Iterator[Message]:
-    keys = list(messages.values_list("pk", flat=True))
-    for some in split_chunks(keys, _CHUNK):
-        yield from read_decodable(partial(list, messages.filter(pk__in=some)))

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.context.steps.pinned import Pin
-from conversations.context.view import wire
 from conversations.context.view.blocks import list_result_images, read_result_text
+from conversations.context.view.stored_blocks import read_content
 from conversations.files.workspace.attached import FOLDER
 from conversations.models import ToolCall
 from conversations.toolbox.call_labels import find_subject
@@ -28,7 +28,7 @@ def build_tool_card(
     """Build the card of a call; imported calls have no row, running ones no result yet."""
     content: Any = result.get("content", "") if result else ""
     if not result and call is not None and call.output is not None:
-        content = wire.decode(call.output.text)
+        content = read_content(call.output.text) or ""
     output = read_result_text(content)
     is_error = bool(result and result.get("is_error"))
     state = "error" if is_error else "ok" if result else "planned"

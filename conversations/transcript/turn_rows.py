@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from django.db import connection
 
@@ -105,13 +106,18 @@ def _read_tools(where: str, values: Sequence[int]) -> list[ToolCall]:
         LEFT JOIN conversations_blob o ON o.{Blob._meta.pk.column} = t.output_id
         WHERE {where} ORDER BY t.answer_id, t.position"""  # noqa: S608 - our words
     found = []
+    for row in read_leniently(partial(_fetch_all, statement, values)):
+        one = tools.read(row[: tools.width])
+        if one.output_id is not None:
+            ToolCall.output.field.set_cached_value(one, outputs.read(row[tools.width :]))
+        found.append(one)
+    return found
+
+
+def _fetch_all(statement: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        for row in cursor.fetchall():
-            one = tools.read(row[: tools.width])
-            if one.output_id is not None:
-                ToolCall.output.field.set_cached_value(one, outputs.read(row[tools.width :]))
-            found.append(one)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
 
 

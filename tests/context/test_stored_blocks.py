@@ -10,7 +10,7 @@ from conversations.context.steps.repair_blocks import strip_marks
 from conversations.context.steps.repair_pairs import is_served
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.blocks import find_flaw, list_result_images, read_result_text
-from conversations.context.view.stored_blocks import read_blocks
+from conversations.context.view.stored_blocks import read_blocks, read_content
 from conversations.context.view.view import Block, Message
 from tests.context.samples import IMAGE, PNG, THOUGHT, prompt, result, situation, text, use, view_of
 from tests.context.test_summary import gauge_of
@@ -88,3 +88,10 @@ def test_a_reference_to_a_file_that_is_not_stored_breaks_a_rule_and_others_are_e
 def test_a_result_is_read_as_text_with_the_names_of_what_is_none() -> None:
     assert read_result_text("words") == "words"
     assert read_result_text([text("a"), IMAGE, text("b")]) == "a\n[image]\nb"
+
+
+@pytest.mark.parametrize("text", ["", '["', "5", '["a"]', '[{"type":"text"}]', "{}"])
+def test_the_content_of_a_result_that_cannot_be_read_is_none(text: str) -> None:
+    assert read_content(text) is None
+    assert read_content('"said"') == "said"
+    assert read_content('[{"type":"text","text":"said"}]') == [{"type": "text", "text": "said"}]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import connection
+from django.db.models import Model
 
 from conversations.context.view import wire
 from conversations.log.triggers import install_guards, list_guard_verbs, list_guarded_models
@@ -39,11 +40,12 @@ def change_content(row: Message, change: Callable[[Blocks], Blocks]) -> None:
     put_text(row, wire.encode(change(wire.decode(row.content))))
 
 
-def put_bytes(row: Message) -> None:
-    """Put bytes that are not UTF-8 behind a message, as SQLite alone lets one."""
-    text = "CAST(CAST(content AS BLOB) || X'C3FF' AS TEXT)"
+def put_bytes(row: Model, column: str = "content") -> None:
+    """Put bytes that are not UTF-8 behind a text, as SQLite alone lets one."""
+    table, key = row._meta.db_table, row._meta.pk.column
+    text = f"CAST(CAST({column} AS BLOB) || X'C3FF' AS TEXT)"
     with unguarded(), connection.cursor() as cursor:
-        cursor.execute(f"UPDATE conversations_message SET content = {text} WHERE id = %s", [row.pk])
+        cursor.execute(f"UPDATE {table} SET {column} = {text} WHERE {key} = %s", [row.pk])
 
 
 def put_text(row: Message, text: str) -> None:

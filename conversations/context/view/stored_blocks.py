@@ -32,6 +32,15 @@ def read_blocks(content: str) -> list[dict[str, Any]]:
     return list(filter(_is_sound, values)) if isinstance(values, list) else []
 
 
+def read_content(text: str) -> str | list[dict[str, Any]] | None:
+    """Return the content of a tool result from its wire text; None when it cannot be read."""
+    try:
+        value = wire.decode(text)
+    except WireError:
+        return None
+    return value if _is_result(value) else None
+
+
 def _is_sound(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
