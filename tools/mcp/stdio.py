@@ -3,6 +3,7 @@
 Written here and not taken from the library, whose transport passes on part of our environment,
 reads lines of any length and lets the child write to our log. The child leads a process group, and
 the group ends with the connection: first its input is closed, then it gets SIGTERM, then SIGKILL.
+It ends with this process, too, if that is killed (`group_watch`).
 Only the end of its error output is kept: it tells an administrator why a server did not start.
 
 The group runs at low priority with limits on memory, processor time and written files (Linux).
@@ -32,6 +33,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from tools.framework.clean_text import clean_text
 from tools.mcp.errors import ServerError
+from tools.mcp.group_watch import group_watch
 from tools.mcp.server import MOST_MESSAGE, Command, Lost
 from tools.mcp.traffic import Traffic
 
@@ -171,6 +173,7 @@ async def _open_streams(endpoint: Command, lost: Lost) -> AsyncGenerator[object]
         start_new_session=True,
         limit=MOST_MESSAGE,
     )
+    group_watch.add(process.pid)
     _limit_process(process.pid)
     child = _Child(process, lost)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -186,6 +189,7 @@ async def _open_streams(endpoint: Command, lost: Lost) -> AsyncGenerator[object]
                 read.close()
                 write.close()
                 await child.end()
+                group_watch.remove(process.pid)
             group.cancel_scope.cancel()
 
 
