@@ -122,6 +122,14 @@ def move_conversation(*, conversation: Conversation, folder: Folder | None) -> N
         raise Conversation.DoesNotExist("it was erased")
 
 
+@transact
+def move_to_new_folder(*, conversation: Conversation, name: str) -> Folder:
+    """Put the conversation into a folder that is made for it; raises as both do, with neither."""
+    made = add_folder(owner_id=conversation.owner_id, name=name)
+    move_conversation(conversation=conversation, folder=made)
+    return made
+
+
 def _clean_name(name: str) -> str:
     """Return the name on one line; raises LibraryError."""
     name = _flatten(name)

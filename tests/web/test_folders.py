@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from conversations.library import folders, sidebar
+from conversations.library.access import load_owned_conversation
 from conversations.log.legal_holds import place_hold
 from conversations.models import Conversation, Folder, User
 from tests.support import people_and_turns, stored_turns
@@ -219,6 +220,23 @@ def test_nobody_puts_a_chat_into_the_folder_of_another() -> None:
         assert theirs_answer.status_code == nobodys.status_code == 404
         assert theirs_answer.content == nobodys.content
     assert people_and_turns.everything() == before
+
+
+def test_a_chat_that_is_erased_meanwhile_leaves_no_new_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ada = people_and_turns.person()
+    chat, place = talk(ada), "conversations.web.library.folders.load_owned_conversation"
+
+    def load_and_erase(user: User, public_id: UUID) -> Conversation:
+        row = load_owned_conversation(user, public_id)
+        Conversation.objects.filter(pk=row.pk).delete()
+        return row
+
+    monkeypatch.setattr(place, load_and_erase)
+    answer = client_of(ada).post(f"/c/{chat.public_id}/menu/folder/", {"name": "New"})
+    assert answer.status_code == 404
+    assert not Folder.objects.exists()
 
 
 def test_a_temporary_chat_has_no_folder_and_no_page_for_one() -> None:

@@ -138,8 +138,7 @@ def move(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return _render_move(request, conversation)
     try:
         with not_found_if_erased():
-            chosen = _read_chosen(request)
-            folders.move_conversation(conversation=conversation, folder=chosen)
+            chosen = _move(request, conversation)
     except LibraryError as error:
         return _render_move(request, conversation, error.text)
     if chosen is None:
@@ -149,16 +148,17 @@ def move(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return answer_change(request, conversation)
 
 
-def _read_chosen(request: HttpRequest) -> Folder | None:
-    """Return the folder that was chosen, or made; raises LibraryError, Http404 for nobody's."""
-    user, name = require_user(request), request.POST.get("name", "")
+def _move(request: HttpRequest, conversation: Conversation) -> Folder | None:
+    """Move a chat to what was chosen; raises LibraryError, Http404 for a folder of nobody's."""
+    name, wanted = request.POST.get("name", ""), request.POST.get("folder", "")
     if name.strip():
-        return folders.add_folder(owner_id=user.pk, name=name)
-    wanted = request.POST.get("folder", "")
+        return folders.move_to_new_folder(conversation=conversation, name=name)
     try:
-        return folders.find_folder(user, UUID(wanted)) if wanted else None
+        chosen = folders.find_folder(require_user(request), UUID(wanted)) if wanted else None
     except ValueError as error:
         raise Http404("no such folder") from error
+    folders.move_conversation(conversation=conversation, folder=chosen)
+    return chosen
 
 
 def _render_move(request: HttpRequest, conversation: Conversation, error: str = "") -> HttpResponse:
