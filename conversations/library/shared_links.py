@@ -91,14 +91,13 @@ def share_conversation(
     was_public = link is not None and link.audience == Audience.PUBLIC
     is_public, is_new = terms.audience == Audience.PUBLIC, link is None
     if link is None:
-        link = SharedLink(conversation=row, leaf=_find_last_turn(row))
-        link.digest = digest_secret(compute_token(link))
+        link = _begin_link(row)
     if is_public and not was_public:
         record_event(user=_owner_of(row), kind=Kind.LINK_PUBLIC, peer=peer)
     elif is_new:
         record_event(user=_owner_of(row), kind=Kind.LINK_MADE, peer=peer)
     if is_renewed:
-        link.leaf = _find_last_turn(row)
+        link.leaf = _find_later_turn(row, link.leaf) or link.leaf
     link.audience, link.with_tools = terms.audience, terms.with_tools
     link.expires_at = terms.expires_at
     # Not the whole row: whoever revokes it meanwhile has the last word.
@@ -113,8 +112,15 @@ def _demand_shareable(row: Conversation, terms: LinkTerms) -> None:
         raise LibraryError("temporary", _("A temporary chat cannot be shared."))
     if row.deleted_at is not None:
         raise LibraryError("deleted", _("This chat is in the trash."))
-    if not _find_last_turn(row):
+
+
+def _begin_link(row: Conversation) -> SharedLink:
+    """Return a link that is not stored yet; raises LibraryError."""
+    link = SharedLink(conversation=row, leaf=_find_last_turn(row))
+    if not link.leaf:
         raise LibraryError("empty", _("There is no answer to share yet."))
+    link.digest = digest_secret(compute_token(link))
+    return link
 
 
 def _find_last_turn(row: Conversation) -> int:
@@ -174,7 +180,17 @@ def is_shared(conversation: Conversation) -> bool:
 
 def has_later_turns(conversation: Conversation, leaf: int) -> bool:
     """Return whether the shown path has ended turns that a link up to `leaf` does not show."""
-    return _find_last_turn(conversation) != leaf
+    return _find_later_turn(conversation, leaf) != 0
+
+
+def _find_later_turn(row: Conversation, leaf: int) -> int:
+    """Return the last ended turn of the shown path; 0 where a link up to `leaf` shows it.
+
+    Not by order: another version that is shown has a lower number, and while the last answer is
+    written again the last ended turn is one before it.
+    """
+    last = _find_last_turn(row)
+    return 0 if filter_path_turns(row, end=leaf).filter(number=last).exists() else last
 
 
 def list_own_links(user: User) -> list[OwnLink]:

@@ -28,7 +28,7 @@ from conversations.models import Attachment, Conversation, SharedLink, Turn, Use
 from conversations.reductions import manual_changes
 from conversations.transcript.shapes import Fallback, Round, Source
 from conversations.turns import turns
-from conversations.turns.versions import show_version
+from conversations.turns.versions import regenerate_answer, show_version
 from tests.support import people_and_turns, stored_turns, version_trees
 from tests.support.attached_files import NOTES, PDF, PNG, kept, started
 from tests.support.reduced_conversations import now, talk
@@ -65,6 +65,18 @@ def test_a_running_answer_is_not_shown_and_alone_is_nothing_to_share() -> None:
     link = shared(conversation)
     assert link.leaf == 1
     assert "SECRET" not in text_of(turns_of(link))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_nothing_is_later_while_an_answer_is_written_again(number: int) -> None:
+    conversation = version_trees.talk("One", "Two")
+    link = shared(conversation)
+    again = regenerate_answer(turn=version_trees.turn(conversation, number))
+    assert not shared_links.has_later_turns(version_trees.fresh(conversation), link.leaf)
+    assert shared(conversation, is_renewed=True).leaf == 2
+    version_trees.answered(again)
+    assert shared_links.has_later_turns(version_trees.fresh(conversation), link.leaf)
+    assert shared(conversation, is_renewed=True).leaf == 3
 
 
 def test_it_follows_its_path_whichever_version_its_owner_looks_at() -> None:
