@@ -86,6 +86,9 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
         known.delete()
     if not by_hand.list_summary_requests(_build_steps(conversation, target)):
         raise ManualChangeError("nothing", _("There is too little to summarise yet."))
+    # Not by the database's clock: SQLite's counts milliseconds, and a claim in the same one would
+    # leave the request unclaimed. Who claims it does so at once, so that clocks that are minutes
+    # apart change nothing.
     at = timezone.now()
     made = Proposal.objects.create(
         conversation=conversation,
