@@ -7,7 +7,7 @@ from datetime import datetime
 
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attachment_display import expand_for_reading
-from conversations.log.findings import DAMAGE, reraise_outage
+from conversations.log.findings import DAMAGE, read_leniently, reraise_outage
 from conversations.models import ApiCall, Conversation, Draft
 from conversations.reductions.reduction_page import format_block_text
 
@@ -44,7 +44,7 @@ def list_messages(conversation: Conversation, after: int) -> list[ReviewedMessag
             row.turn_id,
             split_parts(row.content, conversation if row.kind == "prompt" else None),
         )
-        for row in rows
+        for row in read_leniently(lambda: list(rows))
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from conversations.context.view.stored_blocks import read_blocks
+from conversations.log.findings import read_decodable
 from conversations.models import Turn
 
 
@@ -27,7 +28,7 @@ class EditablePrompt:
 
 def read_editable_prompt(turn: Turn) -> EditablePrompt | None:
     """Return the editable parts of a turn's prompt; None where no person wrote the prompt."""
-    prompt = turn.messages.filter(kind="prompt").first()
+    prompt = read_decodable(turn.messages.filter(kind="prompt").first)
     if prompt is None or turn.continues_id is not None:
         return None
     blocks = list(enumerate(read_blocks(prompt.content)))

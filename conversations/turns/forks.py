@@ -20,6 +20,7 @@ from conversations.budgets.usage.closed_days import reopen_days
 from conversations.context.view.attachment_refs import may_hold_reference
 from conversations.db import transact
 from conversations.log.chain import append_rows
+from conversations.log.findings import read_decodable
 from conversations.log.search_index import copy_index, index_title
 from conversations.models import (
     Attachment,
@@ -76,9 +77,14 @@ def _find_origin(turn: Turn) -> _Origin:
 
 
 def _read_entries(origin: _Origin) -> list[_Entry]:
+    """Read what is copied; of a message that cannot be decoded its place alone."""
     messages = origin.row.messages.filter(seq__lte=origin.end)
     changes = origin.row.transformations.filter(seq__lte=origin.end)
-    return sorted([*messages, *changes], key=lambda entry: entry.seq)
+    rows: list[_Entry] = [
+        *read_decodable(lambda: list(messages)),
+        *read_decodable(lambda: list(changes)),
+    ]
+    return sorted(rows, key=lambda entry: entry.seq)
 
 
 @transact
@@ -218,7 +224,7 @@ def _copy_tool_calls(entries: Iterable[_Entry], turns: dict[int, int]) -> None:
     answers = {(one.turn_id, one.seq): one for one in entries if isinstance(one, Message)}
     rows = ToolCall.objects.filter(turn__in=turns).select_related("answer").order_by("pk")
     copies = []
-    for row in rows:
+    for row in read_decodable(lambda: list(rows)):
         turn = turns[row.turn_id]
         answer = answers.get((turn, row.answer.seq))
         if answer is not None:

@@ -14,11 +14,13 @@ from uuid import UUID, uuid5
 
 from django.db.models import Max
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from conversations.agent.finish import can_continue
 from conversations.context.view import wire
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.db import transact
+from conversations.log.findings import read_decodable
 from conversations.log.page_version import raise_version
 from conversations.log.tree import find_newest_below, list_versions, make_version_id
 from conversations.models import Conversation, Message, Transformation, Turn
@@ -42,6 +44,7 @@ CUT = (
     "Your last answer was cut off. It ended with these words:\n\n{end}\n\n"
     "Go on exactly where it stopped. Do not repeat what is there, and do not mention the cut."
 )
+_NOTHING = gettext_noop("There is no message here to send again.")
 BROKEN_OFF = "You were interrupted. Go on where you stopped."
 
 
@@ -49,6 +52,8 @@ BROKEN_OFF = "You were interrupted. Go on where you stopped."
 def regenerate_answer(*, turn: Turn, client_id: UUID | None = None) -> Turn:
     """Answer a prompt again as a new version; a repeat with the same id returns the same turn."""
     prompt = _find_prompt(turn)
+    if not read_blocks(prompt.content):
+        raise SendError("empty", _(_NOTHING))
     again = Prompt(
         prompt.content, client_id or make_next_id(turn), retry_of=turn, continues=turn.continues
     )
@@ -164,17 +169,22 @@ def _store_path_end(row: Conversation) -> None:
 
 
 def _find_prompt(turn: Turn) -> Message:
-    prompt = turn.messages.filter(kind="prompt").first()
+    prompt = read_decodable(turn.messages.filter(kind="prompt").first)
     if prompt is None:
-        raise SendError("empty", _("There is no message here to send again."))
+        raise SendError("empty", _(_NOTHING))
     return prompt
 
 
 def _replace_text(content: str, typed: str, keep: Collection[int] | None) -> list[str]:
-    """Replace the first text block by the typed text, and drop the other text blocks."""
+    """Replace the first text block by the typed text, and drop the other text blocks.
+
+    What cannot be read is dropped, too: nobody was shown it to keep, and it has no position.
+    """
     blocks: list[str] = []
-    for place, text in enumerate(wire.split(content)):
-        if wire.decode(text)["type"] != "text":
+    texts = wire.split(content) if read_blocks(content) else []
+    sound = [(text, one) for text in texts for one in read_blocks(f"[{text}]")]
+    for place, (text, block) in enumerate(sound):
+        if block["type"] != "text":
             if keep is None or place in keep:
                 blocks.append(text)
         elif typed:
