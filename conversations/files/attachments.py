@@ -188,12 +188,16 @@ def attach_files(*, conversation: Conversation, files: Sequence[Attachment]) -> 
 
 
 def detach_files(*, conversation: Conversation, content: str) -> None:
-    """Return the files of an unsent message to waiting, except those of other messages."""
+    """Return the files of an unsent message to waiting, except those of other messages.
+
+    They wait from now on, however long ago they were uploaded.
+    """
     for digest in {one.digest for one in attachment_refs.list_references(content)}:
         sent = conversation.messages.filter(kind="prompt", content__contains=digest)
         queued = conversation.queued_prompts.filter(content__contains=digest)
         if not sent.exists() and not queued.exists():
-            conversation.attachments.filter(data=digest).update(conversation=None)
+            files = conversation.attachments.filter(data=digest)
+            files.update(conversation=None, created_at=timezone.now())
 
 
 def find_first_name(*, owner_id: int, ids: Sequence[UUID]) -> str:

@@ -172,6 +172,22 @@ def test_a_file_of_a_withdrawn_message_stays_where_an_earlier_one_has_it(user: U
     assert found == {"cat.png": conversation.pk, "a.pdf": None}
 
 
+def test_a_file_of_a_message_that_waited_for_days_is_there_for_the_next_one(user: User) -> None:
+    conversation, file = chat(started(user)), kept(user)
+    client_id, files = uuid4(), [file.public_id]
+    turns.send_prompt(
+        conversation=conversation, text="And this?", client_id=client_id, attachments=files
+    )
+    Attachment.objects.update(created_at=timezone.now() - timedelta(days=3))
+    assert withdraw_prompt(conversation=conversation, client_id=client_id)
+    assert attachments.sweep_unsent() == 0
+    again = turns.send_prompt(
+        conversation=conversation, text="And this?", client_id=uuid4(), attachments=files
+    )
+    assert is_waiting(again)
+    assert file.data_id in again.content
+
+
 def test_only_what_waits_is_removed(user: User) -> None:
     sent, waits = kept(user), kept(user, NOTES)
     started(user, sent)
