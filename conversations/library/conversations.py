@@ -27,6 +27,7 @@ from conversations.models import IS_LIVE, Conversation, Turn
 from conversations.rendering.numbers import write_number
 from conversations.rendering.refusal import RefusalError
 from conversations.templatetags.recorded import translated
+from conversations.turns.prompts import lock_owner
 from conversations.turns.turns import request_stop
 
 MOST_TITLE_CHARS = 200
@@ -55,18 +56,28 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
     return title
 
 
+@transact
 def star_conversation(*, conversation: Conversation, is_starred: bool) -> None:
     """Star the conversation, which keeps it at the top of the list, or remove the star.
 
-    Raises LibraryError: the list shows no more starred ones, and these nowhere else.
+    One in the archive comes back to the list. Raises LibraryError: the list shows no more starred
+    ones, and these nowhere else.
     """
-    if is_starred and conversation.pinned_at is None:
-        starred = Conversation.objects.filter(owner=conversation.owner_id, deleted_at=None)
-        if starred.exclude(pinned_at=None).count() >= MOST_STARRED:
-            words = _("At most %(most)s chats can have a star. Remove one elsewhere first.")
-            raise LibraryError("too_many", words % {"most": write_number(MOST_STARRED)})
-    at = (conversation.pinned_at or timezone.now()) if is_starred else None
-    _update(conversation, pinned_at=at)
+    lock_owner(conversation.owner_id)
+    if not is_starred:
+        _update(conversation, pinned_at=None)
+        return
+    if conversation.pinned_at is None and not _has_room_for_star(conversation):
+        words = _("At most %(most)s chats can have a star. Remove one elsewhere first.")
+        raise LibraryError("too_many", words % {"most": write_number(MOST_STARRED)})
+    at = conversation.pinned_at or timezone.now()
+    _update(conversation, pinned_at=at, archived_at=None)
+
+
+def _has_room_for_star(conversation: Conversation) -> bool:
+    """Return whether the list shows one more with a star; its owner is locked."""
+    rows = Conversation.objects.filter(owner=conversation.owner_id, deleted_at=None)
+    return rows.exclude(pinned_at=None).count() < MOST_STARRED
 
 
 def archive_conversation(*, conversation: Conversation, is_archived: bool) -> None:
@@ -106,16 +117,24 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
 
 @transact
 def restore_conversation(*, conversation: Conversation) -> None:
-    """Restore the conversation from the trash, unchanged.
+    """Restore the conversation from the trash, unchanged but for a star that has no room any more.
 
     Raises LibraryError where a rule would take it again at once.
     """
+    lock_owner(conversation.owner_id)
     row = lock_conversation(conversation.pk)
     if rule := find_rule_against(row):
         words = _("A rule of this site removes this chat, so it cannot come back: %s.")
         raise LibraryError("rule", words % translated(rule))
-    now = timezone.now()
-    _update(row, deleted_at=None, erase_at=None, removed_by_rule="", restored_at=now)
+    star = row.pinned_at if row.pinned_at is not None and _has_room_for_star(row) else None
+    _update(
+        row,
+        deleted_at=None,
+        erase_at=None,
+        removed_by_rule="",
+        restored_at=timezone.now(),
+        pinned_at=star,
+    )
 
 
 @transact

@@ -39,7 +39,7 @@ def read_sidebar(
     """Return a page of the user's conversations: the newest, or those after a cursor."""
     place, now = Cursor.read(after), timezone.now()
     rows = annotate_rows(list_kept(user).filter(archived_at__isnull=not archived))
-    unfiled = rows.filter(pinned_at=None) if archived else rows.filter(pinned_at=None, folder=None)
+    unfiled = rows if archived else rows.filter(pinned_at=None, folder=None)
     page, more = _read_page(unfiled, place)
     starred: list[Conversation] = []
     if place is None and not archived:

@@ -19,7 +19,7 @@ from conversations.library import conversations, sidebar
 from conversations.log.search_index import index_title
 from conversations.models import Conversation, Erasure, Turn, User
 from tests.support import people_and_turns, stored_turns
-from tests.web.pages import client_of
+from tests.web.pages import client_of, html_of
 
 pytestmark = pytest.mark.django_db
 
@@ -169,6 +169,39 @@ def test_no_more_chats_are_starred_than_the_list_shows(monkeypatch: pytest.Monke
     assert star(rows[0])
     assert not star(rows[0], "0")
     assert star(rows[2])
+
+
+def test_a_chat_of_the_archive_that_gets_a_star_is_at_the_top_of_the_list() -> None:
+    user = people_and_turns.person()
+    kept, starred = talk(user, "old"), talk(user, "old with a star", pinned_at=timezone.now())
+    Conversation.objects.update(archived_at=timezone.now())
+    client = client_of(user)
+    # One that has got both before is in the archive.
+    assert "old with a star" in html_of(client, "/c/list/?archived=1")
+    client.post(f"/c/{kept.public_id}/menu/star/", {"on": "1"})
+    kept.refresh_from_db()
+    assert kept.archived_at is None
+    assert [row.title for row in sidebar.read_sidebar(user).starred] == ["old"]
+    archive = sidebar.read_sidebar(user, archived=True)
+    assert [row.title for _, rows in archive.groups for row in rows] == [starred.title]
+
+
+def test_a_chat_that_comes_back_without_room_for_its_star_is_in_the_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conversations, "MOST_STARRED", 1)
+    monkeypatch.setattr(sidebar, "MOST_STARRED", 1)
+    user = people_and_turns.person()
+    first, second = talk(user, "first", pinned_at=timezone.now()), talk(user, "second")
+    conversations.delete_conversation(conversation=first)
+    conversations.star_conversation(conversation=second, is_starred=True)
+    conversations.restore_conversation(conversation=first)
+    found = sidebar.read_sidebar(user)
+    assert [row.title for row in found.starred] == ["second"]
+    assert [row.title for _, rows in found.groups for row in rows] == ["first"]
+    conversations.delete_conversation(conversation=second)
+    conversations.restore_conversation(conversation=second)
+    assert [row.title for row in sidebar.read_sidebar(user).starred] == ["second"]
 
 
 def test_starring_and_archiving_with_htmx_gives_the_list_back() -> None:
