@@ -11,12 +11,18 @@ original apart if it is one of the first three that the same query finds among t
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from conversations.context.view.message_shape import write_label
-from conversations.context.view.searched_originals import INPUT, SHOWN_WEIGHT, SearchedOriginal
+from conversations.context.view.searched_originals import (
+    INPUT,
+    SHOWN_WEIGHT,
+    SearchedOriginal,
+    write_context,
+)
 from conversations.context.view.view import Message, View
 from conversations.lab.own_facts import list_own_facts
 from conversations.lab.records import Fact, Record
@@ -119,10 +125,11 @@ class FactSearch:
 
     def _search(self, fact: Fact, before: int) -> _Searched:
         query = write_query(self._record.messages[fact.used_at], fact)
-        ranking, holding = Ranking(query), dict[str, str]()
-        for (at, one), text in zip(self.originals, self._texts, strict=True):
-            if at >= before:
-                break
+        count = bisect_left(self.originals, before, key=lambda row: row[0])
+        known = self.originals[:count]
+        ranking = Ranking(query, write_context([one for _, one in known]))
+        holding = dict[str, str]()
+        for (at, one), text in zip(known, self._texts[:count], strict=True):
             ranking.add(one.id, text, one.weight, one.marks)
             if fact.text in one.text:
                 holding |= dict.fromkeys(self._list_ids(at, one), one.text)

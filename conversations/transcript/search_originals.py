@@ -11,7 +11,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from conversations.context.view import searched_originals
-from conversations.context.view.searched_originals import INPUT, SearchedOriginal, list_shown_ids
+from conversations.context.view.searched_originals import (
+    INPUT,
+    SearchedOriginal,
+    list_shown_ids,
+    write_context,
+)
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.log.findings import iterate_decodable
 from conversations.log.loaded_path import load_path
@@ -32,7 +37,7 @@ async def search_originals(
     """Return the originals that match best, best first; raises IsolationError."""
     texts = [(one.id, one.searched, one.weight, one.marks) for one in originals]
     known = {one.id: one for one in originals}
-    best = await run_isolated(rank_texts, texts, query, most)
+    best = await run_isolated(rank_texts, texts, query, most, write_context(originals))
     found = []
     for key, passage, copies in best:
         one, call = known[key], key.removesuffix(INPUT)

@@ -14,6 +14,7 @@ from conversations.context.view.searched_originals import (
     list_shown_ids,
     read_other,
     read_prompt,
+    write_context,
     write_input,
 )
 from conversations.context.view.server_results import read_server_results, read_server_text
@@ -50,6 +51,23 @@ def test_inputs_and_results_are_labelled_by_their_call() -> None:
         SearchedOriginal("toolu_1", "read_file a.txt", "herons\n[image]"),
     ]
     assert [one.weight for one in found] == [0.5, 0.7, 1.0]
+
+
+def test_the_context_is_the_last_answer_with_its_inputs_or_a_prompt_newest_first() -> None:
+    labels: dict[str, str] = {}
+    asked = read_prompt(1, "Count the herons.")
+    said = [{"type": "text", "text": "I look."}, call("toolu_1", "read_file", path="a.txt")]
+    look = [*read_other(2, said, labels), *read_other(3, [result("toolu_1", "x")], labels)]
+    searched = [{"type": "text", "text": "And more?"}, call("toolu_2", "recall", query="file")]
+    recall = list(read_other(4, searched, labels))
+    assert write_context([]) == write_context(look[-1:]) == ""
+    assert write_context([asked]) == write_context([*look, asked]) == "Count the herons."
+    assert write_context([asked, *look]) == "path: a.txt\nI look.\nCount the herons."
+    assert write_context([asked, *look, *look[:2], look[-1]]) == "path: a.txt\nI look."
+    # What the answer says beside the search itself is newer.
+    assert write_context([asked, *look, *recall]) == "And more?"
+    assert write_context([*look, *read_other(4, searched[1:], labels)]) == "path: a.txt\nI look."
+    assert len(write_context([read_prompt(1, "x" * 9_000)])) == 300
 
 
 def test_what_a_view_shows_as_a_whole_is_known_and_weighs_less() -> None:

@@ -137,6 +137,17 @@ def test_a_fact_is_found_if_the_search_has_its_original_among_the_first() -> Non
     assert lost.find(fact, fact.used_at).found == ""
 
 
+def test_a_query_that_says_little_is_searched_beside_what_was_said_last() -> None:
+    messages = [user("x")]
+    for number in range(20):
+        name, bird = f"toolu_{number}", "heron at berg@example.org" if number == 3 else "a lark"
+        messages += [answer(call(name, "a.md")), user(result(name, f"The note is of {bird}."))]
+    for said, found in ("The heron?", "toolu_3"), ("So?", ""):
+        one = record([*messages, user(said), answer("Note berg@example.org")])
+        search, fact = find(one, "berg@example.org")
+        assert search.find(fact, fact.used_at).found == found
+
+
 def test_originals_in_view_rank_after_those_that_are_not() -> None:
     messages = writing(12, "page 77 part0: berg@example.org")
     messages[1] = answer(write("toolu_n", "a.md", "page part0 of berg@example.org"))

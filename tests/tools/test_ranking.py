@@ -10,8 +10,8 @@ from tools.text.lower_case import lower_text
 from tools.text.ranking import MOST_WORDS, Ranking, read_words
 
 
-def best(query: str, *texts: str, most: int = 3) -> list[int]:
-    ranking = Ranking(query)
+def best(query: str, *texts: str, most: int = 3, context: str = "") -> list[int]:
+    ranking = Ranking(query, context)
     for at, text in enumerate(texts):
         ranking.add(str(at), text)
     return [int(row.key) for row in ranking.list_best(most)]
@@ -20,6 +20,26 @@ def best(query: str, *texts: str, most: int = 3) -> list[int]:
 def test_a_rare_word_counts_more_than_many_common_ones() -> None:
     common = "the order of the customer is late " * 5
     assert best("order of customer 4711", *[common] * 9, "see 4711") == [9, 8, 7]
+
+
+NOTES = [f"a note about {name}" for name in ("heron", "larks", *["rains"] * 20)]
+
+
+def test_a_query_that_says_little_is_ranked_by_what_was_said_around_it() -> None:
+    assert best("note", *NOTES) == [21, 20, 19]
+    assert best("note", *NOTES, context="The heron?")[0] == 0
+    assert best("note 4711", *NOTES, context="The heron?")[0] == 0
+
+
+def test_a_query_that_says_something_is_not_changed_by_what_was_said() -> None:
+    texts = (*NOTES, "a note about heron larks", "a note about heron rains")
+    for query in ("heron", "note heron", "larks rains"):
+        assert best(query, *texts, context="The larks?") == best(query, *texts)
+
+
+def test_what_was_said_finds_nothing_that_the_query_does_not() -> None:
+    assert 22 not in best("note", *NOTES, "heron", most=30, context="heron")
+    assert best("zebra", *NOTES, context="heron") == best("note", context="heron") == []
 
 
 def test_words_in_one_place_come_before_words_that_are_scattered() -> None:

@@ -61,6 +61,18 @@ def test_what_is_in_view_is_marked_and_ranks_after_what_was_shortened() -> None:
     assert shown["toolu_1/input"]
 
 
+def test_a_query_that_says_little_is_searched_beside_what_was_said_last() -> None:
+    lease = people_and_turns.started_turn()
+    for number in range(20):
+        text = "the heron nests" if number == 3 else "a lark nests"
+        block = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": text}
+        append.store_results(lease=lease, content=wire.encode([block]), estimate=1)
+    chat = Conversation.objects.get(pk=lease.conversation_id)
+    assert find(chat, "nests")[0] == "toolu_19"
+    stored_turns.reply(lease, (wire.encode({"type": "text", "text": "The heron?"}),), "end_turn")
+    assert find(chat, "nests")[0] == "toolu_3"
+
+
 def test_only_the_shown_version_is_searched() -> None:
     chat = played(title="About the walrus")
     first = chat.turns.get()

@@ -12,6 +12,9 @@ share a mark (the input and the result of one call, the same file read again) ar
 copies do not take the place of others; so are near copies that the query does not tell apart (other
 versions of a file), which the entry names.
 
+A query may say so little that most texts have its words ("read", a folder). Then words of its
+context, as the caller knows them, rank these texts, weakly: they find none that the query does not.
+
 Of 77 facts of recorded sessions that occurred only far back, the original is among the first five
 for 59 when the query is what the agent wrote around the fact, without it; SQLite's FTS5 finds 40,
 rank-bm25 0.2.2 finds 36 (`manage.py bench search`).
@@ -35,6 +38,11 @@ _SATURATION, _LENGTH = 1.2, 0.2
 _PASSAGE, _PLACES = 400, 40
 #: The weight of the best passage relative to the whole text.
 _PASSAGE_SHARE = 0.3
+#: The words of a query say little if together they weigh less than this share of a word that only
+#: one text has: as much as one word that the square root of all texts have.
+_LITTLE = 0.25
+#: The weight of the context of a query whose words say nothing.
+_CONTEXT_WEIGHT = 0.1
 #: Texts of at least so many characters with this percentage of common words are near copies.
 _SHORTEST_COPY, _ALIKE = 200, 80
 #: Characters of two texts that are compared, and first rows among which near copies are looked for.
@@ -103,13 +111,16 @@ class _Counted:
 
 
 def rank_texts(
-    texts: list[tuple[str, str, float, tuple[Hashable, ...]]], query: str, most: int
+    texts: list[tuple[str, str, float, tuple[Hashable, ...]]],
+    query: str,
+    most: int,
+    context: str = "",
 ) -> list[tuple[str, str, tuple[str, ...]]]:
     """Rank keys with their texts, weights and marks.
 
     Return the best keys, each with its passage and the keys of near copies.
     """
-    ranking = Ranking(query)
+    ranking = Ranking(query, context)
     for key, text, weight, marks in texts:
         ranking.add(key, text, weight, marks)
     return [(row.key, row.passage, row.copies) for row in ranking.list_best(most)]
@@ -145,18 +156,23 @@ def _is_near_copy(one: RankedText, other: RankedText) -> bool:
 
 
 class Ranking:
-    """The ranking of added texts by one query."""
+    """The ranking of added texts, each with a key of its own, by one query.
 
-    def __init__(self, query: str) -> None:
+    `context` is what was said around the query; it counts only where the query says little.
+    """
+
+    def __init__(self, query: str, context: str = "") -> None:
         self.words = read_words(query)
+        self._context = context
+        self._added: list[tuple[str, str, float]] = []
         self._found: list[_Counted] = []
-        self._texts = self._chars = 0
+        self._chars = 0
 
     def add(
         self, key: str, text: str, weight: float = 1.0, marks: tuple[Hashable, ...] = ()
     ) -> None:
         """Count the words of the query in a text; its score is multiplied by `weight`."""
-        self._texts += 1
+        self._added.append((key, text, weight))
         self._chars += len(text)
         lowered = lower_text(text)
         counts = tuple(lowered.count(word) for word in self.words)
@@ -172,11 +188,12 @@ class Ranking:
     def list_all(self) -> list[RankedText]:
         """Return all texts with a word of the query, best first; of equal ones the last first."""
         weights = self._weigh_words()
-        usual = max(1.0, self._chars / max(1, self._texts))
+        added = self._score_context(sum(weights))
+        usual = max(1.0, self._chars / max(1, len(self._added)))
         rows = [
             RankedText(
                 one.key,
-                self._score(one, weights, usual),
+                self._score(one, weights, usual) + added.get(one.key, 0.0),
                 one.start,
                 one.passage,
                 one.marks,
@@ -188,12 +205,26 @@ class Ranking:
         return sorted(rows, key=lambda row: -row.score)
 
     def _weigh_words(self) -> list[float]:
-        """Return the squared inverse document frequency of each word."""
+        """Return the weight of each word; one that no text has tells nothing apart."""
         with_word = [0] * len(self.words)
         for one in self._found:
             for at, count in enumerate(one.counts):
                 with_word[at] += count > 0
-        return [math.log(1 + (self._texts - n + 0.5) / (n + 0.5)) ** 2 for n in with_word]
+        return [self._weigh(n) if n else 0.0 for n in with_word]
+
+    def _weigh(self, with_word: int) -> float:
+        """Return the squared inverse document frequency of a word that so many texts have."""
+        return math.log(1 + (len(self._added) - with_word + 0.5) / (with_word + 0.5)) ** 2
+
+    def _score_context(self, said: float) -> dict[str, float]:
+        """Return what the context adds to each key: the less, the more the query itself says."""
+        share = 1 - said / (_LITTLE * self._weigh(1)) if self._context and self._found else 0.0
+        if share <= 0:
+            return {}
+        ranking = Ranking(self._context)
+        for key, text, weight in self._added:
+            ranking.add(key, text, weight)
+        return {row.key: _CONTEXT_WEIGHT * share * row.score for row in ranking.list_all()}
 
     @staticmethod
     def _score(one: _Counted, weights: list[float], usual: float) -> float:

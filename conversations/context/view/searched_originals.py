@@ -4,12 +4,12 @@ Prompts and the texts of answers are originals by the number of their message, r
 their call, and inputs of calls by that id with a suffix. Results of `recall` itself are copies of
 other originals, so they are left out. What the model has in view anyway ranks after what it has
 not: an agent searches for what it no longer sees, and the calls it just made have the words of its
-query as well.
+query as well. Where a query says little, what was said last says what it is about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,9 @@ _COPIES = "recall"
 _INPUT_WEIGHT, _ANSWER_WEIGHT = 0.7, 0.5
 #: Factor of the weight of an original that is in view as a whole.
 SHOWN_WEIGHT = 0.3
-_ANSWER = "what you wrote"
-
+_ANSWER, _PROMPT = "what you wrote", "what the user wrote"
+#: Characters of an input or a text that are a search's context.
+_CONTEXT = 300
 
 #: Characters from which two equal texts are the same original, not a short word like "done".
 _SAME = 200
@@ -65,6 +66,19 @@ class SearchedOriginal:
         return factor * (_ANSWER_WEIGHT if self.label == _ANSWER else 1.0)
 
 
+def write_context(originals: Sequence[SearchedOriginal]) -> str:
+    """Write what was said last, newest first: the last answer with inputs of calls, or prompt."""
+    said: list[str] = []
+    for one in reversed(originals):
+        if one.id.endswith(INPUT) or one.label in {_ANSWER, _PROMPT}:
+            said.append(one.text[:_CONTEXT])
+        elif said:
+            break
+        if one.label == _PROMPT:
+            break
+    return "\n".join(said)
+
+
 def list_shown_ids(view: View) -> frozenset[str]:
     """Return the ids of the originals that a view shows as a whole."""
     shown = view.fold_cached("shown originals", set[str], _read_shown)
@@ -85,7 +99,7 @@ def _read_shown(found: set[str], message: Message) -> None:
 
 
 def read_prompt(seq: int, text: str) -> SearchedOriginal:
-    return SearchedOriginal(f"msg_{seq}", "what the user wrote", text)
+    return SearchedOriginal(f"msg_{seq}", _PROMPT, text)
 
 
 def read_other(
