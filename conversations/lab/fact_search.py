@@ -2,10 +2,11 @@
 
 The query is what stands around the fact in the answer that used it, argument values included,
 without the fact itself, in whole words; the ranking is that of the tool `recall`, where originals
-that the request shows anyway rank lower. A fact is found if an original that has it is among the
-first three, or a near copy that one of these names. In a request the agent also sees which
-originals it can read: in lists, and in the notices of shortened results. Such a line tells the
-original apart if it is one of the first three that the same query finds among these lines.
+that the request shows anyway rank lower, and what was said last before the call, never the answer
+itself, is the context of a query that says little. A fact is found if an original that has it is
+among the first three, or a near copy that one of these names. In a request the agent also sees
+which originals it can read: in lists, and in the notices of shortened results. Such a line tells
+the original apart if it is one of the first three that the same query finds among these lines.
 """
 
 from __future__ import annotations
