@@ -1,8 +1,7 @@
 """The event loops of servers: uvloop's, which does in C what asyncio's loop does in Python.
 
-A later turn takes about a tenth less processor time with it, by turns of `manage.py bench turn` on
-both loops. Only the loops that carry turns and pages are uvloop's; those of commands, and the
-emulator's on its own thread, are asyncio's.
+Only the loops that carry turns and pages are uvloop's; those of commands, and the emulator's on its
+own thread, are asyncio's.
 """
 
 from __future__ import annotations
