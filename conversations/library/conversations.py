@@ -67,7 +67,7 @@ def star_conversation(*, conversation: Conversation, is_starred: bool) -> None:
     if not is_starred:
         _update(conversation, pinned_at=None)
         return
-    if conversation.pinned_at is None and not _has_room_for_star(conversation):
+    if not _has_room_for_star(conversation):
         words = _("At most %(most)s chats can have a star. Remove one elsewhere first.")
         raise LibraryError("too_many", words % {"most": write_number(MOST_STARRED)})
     at = conversation.pinned_at or timezone.now()
@@ -75,9 +75,10 @@ def star_conversation(*, conversation: Conversation, is_starred: bool) -> None:
 
 
 def _has_room_for_star(conversation: Conversation) -> bool:
-    """Return whether the list shows one more with a star; its owner is locked."""
+    """Return whether the list shows it with a star beside the others; its owner is locked."""
     rows = Conversation.objects.filter(owner=conversation.owner_id, deleted_at=None)
-    return rows.exclude(pinned_at=None).count() < MOST_STARRED
+    others = rows.exclude(pinned_at=None).exclude(pk=conversation.pk)
+    return others.count() < MOST_STARRED
 
 
 def archive_conversation(*, conversation: Conversation, is_archived: bool) -> None:

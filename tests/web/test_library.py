@@ -204,6 +204,24 @@ def test_a_chat_that_comes_back_without_room_for_its_star_is_in_the_list(
     assert [row.title for row in sidebar.read_sidebar(user).starred] == ["second"]
 
 
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_the_star_of_a_chat_that_is_asked_for_twice_at_once_stays(
+    monkeypatch: pytest.MonkeyPatch, *, is_restored: bool
+) -> None:
+    monkeypatch.setattr(conversations, "MOST_STARRED", 1)
+    row = talk(people_and_turns.person(), pinned_at=timezone.now() if is_restored else None)
+    if is_restored:
+        conversations.delete_conversation(conversation=row)
+    # Both requests have read the row before one of them changes it.
+    for same in [Conversation.objects.get(pk=row.pk) for _ in range(2)]:
+        if is_restored:
+            conversations.restore_conversation(conversation=same)
+        else:
+            conversations.star_conversation(conversation=same, is_starred=True)
+    row.refresh_from_db()
+    assert row.pinned_at is not None
+
+
 def test_starring_and_archiving_with_htmx_gives_the_list_back() -> None:
     user = people_and_turns.person()
     first, second = talk(user, "first", 3), talk(user, "second")
