@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, cast
 
 import pytest
+from django.utils import translation
 
 from agentweb.emulator import server
 from conversations.agent.stop import Switch
@@ -93,6 +95,25 @@ def test_what_is_cancelled_is_not_run_and_what_fails_says_so() -> None:
     there.result(60)
     assert isinstance(wrong.exception(60), ZeroDivisionError)
     assert done == ["there"]
+
+
+@pytest.mark.asyncio
+async def test_what_work_sets_is_its_callers_except_a_language() -> None:
+    said: ContextVar[str] = ContextVar("said")
+
+    def work() -> tuple[str, str | None]:
+        found = said.get(), translation.get_language()
+        said.set("by the work")
+        translation.activate("fr")
+        return found
+
+    said.set("by the caller")
+    with translation.override("de"):
+        assert await run_db(work) == ("by the caller", "en")
+        assert (said.get(), translation.get_language()) == ("by the work", "de")
+        # Nor does a thread keep it for the work of others.
+        languages = [await run_db(translation.get_language) for _ in range(2 * THREADS)]
+    assert set(languages) == {"en"}
 
 
 @pytest.mark.asyncio
