@@ -21,6 +21,7 @@ from conversations.conf import conf
 from conversations.context.view import wire
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_conversation
+from conversations.log.findings import read_decodable
 from conversations.log.leases import Lease, hold_lease, release_turn
 from conversations.log.page_version import raise_version
 from conversations.log.texts import make_storable
@@ -75,7 +76,7 @@ def decide_approval(
     """Decide a question of the conversation, once; returns its turn. Raises ApprovalError."""
     rows = Approval.objects.filter(pk=approval_id, conversation=conversation)
     turn = _lock_turn(rows.values_list("call__turn", flat=True).first())
-    question = rows.select_related("call").first()
+    question = read_decodable(rows.select_related("call").first)
     if turn is None or question is None:
         raise ApprovalError("unknown", _("This call was never asked about."))
     if digest != question.arguments_digest or digest != wire.digest(question.call.input):

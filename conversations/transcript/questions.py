@@ -12,9 +12,10 @@ from typing import Any, Literal
 from django.utils.translation import gettext as _
 
 from conversations.context.view import wire
+from conversations.log.findings import read_leniently
 from conversations.models import Approval, Turn
 from conversations.rendering.visible import reveal_hidden
-from conversations.toolbox.sources import describe_origin
+from conversations.toolbox.sources import describe_origin, read_arguments
 from conversations.toolbox.tool_labels import name_tool
 
 #: Sources that one sentence names.
@@ -63,14 +64,16 @@ def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]
     if not waiting:
         return found
     rows = Approval.objects.filter(call__turn__in=waiting, decision=None)
-    for row in rows.select_related("call").order_by("call__answer_id", "call__position"):
+    rows = rows.select_related("call").order_by("call__answer_id", "call__position")
+    for row in read_leniently(lambda: list(rows)):
         turn = row.call.turn_id
         found[turn] = (*found.get(turn, ()), _build_question(row))
     return found
 
 
 def _build_question(row: Approval) -> Question:
-    arguments: dict[str, Any] = wire.decode(row.call.input)
+    # Of what cannot be read nothing is shown. It is not what was asked about, so it is not allowed.
+    arguments = read_arguments(row.call.input)
     receiver, destination = _name_receiver(row.destination)
     words = name_words(wire.decode(row.words) if row.words else ())
     marks = _compile_marks(word.text for word in words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from conversations.turns.prompts import SendError
 from conversations.turns.queue import is_waiting
 from tests.support import people_and_turns, toy_tools
 from tests.support.approval_turns import FIRE, POST, calling, check, done, uses, waiting_turn
+from tests.support.damaged_rows import put_bytes, unguarded
 
 pytestmark = pytest.mark.django_db
 
@@ -362,3 +364,33 @@ def test_the_context_engine_learns_what_was_denied_or_allowed_for_good(
     decide(question, verdict)
     found = load_state(question.conversation, "any").decisions
     assert found == tuple((question.call.tool_use_id, each) for each in kept)
+
+
+def put_half(call: ToolCall) -> None:
+    with unguarded():
+        ToolCall.objects.filter(pk=call.pk).update(input='{"to":"a@b.example"')
+
+
+def put_other_bytes(call: ToolCall) -> None:
+    put_bytes(call, "input")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        put_half,
+        pytest.param(
+            put_other_bytes,
+            marks=pytest.mark.only_database("sqlite", "PostgreSQL stores no other bytes"),
+        ),
+    ],
+)
+def test_a_call_that_cannot_be_read_is_asked_about_without_arguments_and_not_allowed(
+    damage: Callable[[ToolCall], None],
+) -> None:
+    lease, [question] = waiting_turn(POST)
+    damage(question.call)
+    [shown] = list_open_questions([Turn.objects.get(pk=lease.turn_id)])[lease.turn_id]
+    assert (shown.tool, shown.arguments) == ("post", ())
+    with pytest.raises(ApprovalError, match="not the arguments that were asked about"):
+        decide(question)
