@@ -88,9 +88,9 @@ def _add_turn(subjects: Any) -> argparse.ArgumentParser:
         " few single turns of each kind; tells whether the difference is more than chance",
     )  # fmt: skip
     turn.add_argument(
-        "--rounds", type=int, default=turn_pairs.ROUNDS, metavar="N",
-        help="of --against: more of them show smaller differences; the default takes"
-        " less than five minutes with --mode embedded",
+        "--rounds", type=int, metavar="N",
+        help="of --against: more of them show smaller differences; the default of"
+        f" {turn_pairs.ROUNDS} takes less than five minutes with --mode embedded",
     )  # fmt: skip
     turn.add_argument(
         "--long", action="store_true",
@@ -183,6 +183,8 @@ def _turn(options: Options, say: Say) -> dict[str, Any]:
     about, is_quick = describe_machine(), bool(options["quick"])
     if options["against"] is not None:
         return {"machine": about} | _compare_trees(options, say)
+    if options["rounds"] is not None or options["long"]:
+        raise CommandError("--rounds and --long are of --against COMMIT", returncode=2)
     if options["profile"]:
         if options["rivals"]:
             raise CommandError("--profile shows the phases of this product alone", returncode=2)
@@ -201,7 +203,10 @@ def _turn(options: Options, say: Say) -> dict[str, Any]:
 def _compare_trees(options: Options, say: Say) -> dict[str, Any]:
     if options["profile"] or options["rivals"]:
         raise CommandError("--against measures this product's turns alone", returncode=2)
-    if options["rounds"] < 2:
+    if options["quick"] or options["no_bursts"]:
+        raise CommandError("--against asks few turns and no bursts in any case", returncode=2)
+    rounds = turn_pairs.ROUNDS if options["rounds"] is None else options["rounds"]
+    if rounds < 2:
         raise CommandError("--rounds must be at least 2: one shows no spread", returncode=2)
     modes = _MODES[options["mode"]]
     if SCALED in modes and os.environ.get("BENCH_DATABASE_URL"):
@@ -215,7 +220,7 @@ def _compare_trees(options: Options, say: Say) -> dict[str, Any]:
             if tree.added:
                 say(f"installed, but not in the lock of {tree.name}: {', '.join(tree.added)}")
             for mode in modes:
-                found = turn_pairs.measure(tree, mode, options["rounds"], kinds, _say_row(say))
+                found = turn_pairs.measure(tree, mode, rounds, kinds, _say_row(say))
                 for row in found:
                     say(turn_pairs.format_comparison(row))
                 rows += found
@@ -254,7 +259,14 @@ def _report(options: Options, say: Say) -> dict[str, Any]:
         both["folder"] = folder
         found = _stream(both | {"conversations": counts, "seconds": seconds}, say)
         found |= _load(both | {"only": list(load.SUBJECTS)}, say) | {"machine": found["machine"]}
-        turn = _turn(both | {"profile": False, "no_bursts": False, "against": None}, say)
+        none = {
+            "profile": False,
+            "no_bursts": False,
+            "against": None,
+            "rounds": None,
+            "long": False,
+        }
+        turn = _turn(both | none, say)
     found["turn"] = turn | _profile_turns(say, is_quick=is_quick)
     if is_quick:
         say(readme_figures.render_figures(found))
