@@ -19,7 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agentweb.doctor.lock_files import find_complaints, read_pins
+from agentweb.doctor.locked_packages import find_complaints
+from agentweb.lock_files import read_pins
 from agentweb.management.readme_tables import (
     TABLES,
     Table,

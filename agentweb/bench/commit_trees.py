@@ -14,13 +14,12 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from zipfile import ZipFile
 
-from packaging.requirements import Requirement
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import canonicalize_name
 
 from agentweb.bench.environments import execute
 from agentweb.bench.processes import ROOT
+from agentweb.lock_files import LOCK, read_pins
 
-LOCK = "requirements.lock"
 #: Has git refuse what is no commit, as the name of a file.
 _COMMIT = "^{commit}"
 
@@ -66,24 +65,15 @@ def _compare_locks(theirs: Path, ours: Path) -> list[str]:
     """
     if not theirs.is_file():
         raise UnfitCommit(f"the commit has no {LOCK}, so nothing tells what it needs")
-    wanted, known = _read_lock(theirs), _read_lock(ours)
-    there = {canonicalize_name(one.name): one.version for one in metadata.distributions()}
+    wanted, known = read_pins(theirs, here=True), read_pins(ours, here=True)
+    there: dict[str, str] = {
+        canonicalize_name(one.name): one.version for one in metadata.distributions()
+    }
     other = sorted(
-        f"{name} {pinned} (here: {there.get(name)})"
-        for name, pinned in wanted.items()
-        if pinned != known.get(name) and pinned != there.get(name)
+        f"{name} {', '.join(versions)} (here: {there.get(name)})"
+        for name, versions in wanted.items()
+        if versions != known.get(name) and there.get(name) not in versions
     )
     if other:
         raise UnfitCommit(f"the commit's {LOCK} is not what is installed: {', '.join(other)}")
     return sorted(known.keys() - wanted.keys())
-
-
-def _read_lock(lock: Path) -> dict[NormalizedName, str]:
-    """Return the versions that a lock pins for this Python, by package."""
-    lines = lock.read_text(encoding="utf-8").splitlines()
-    pins = [Requirement(line.rstrip(" \\")) for line in lines if line[:1].isalnum()]
-    return {
-        canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")
-        for pin in pins
-        if pin.marker is None or pin.marker.evaluate()
-    }

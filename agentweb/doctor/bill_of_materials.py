@@ -6,9 +6,8 @@ installed. The same lock gives the same bytes: no time, and a serial number deri
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -18,23 +17,17 @@ from uuid import NAMESPACE_URL, uuid5
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from agentweb.doctor.lock_files import read_pins
+from agentweb.lock_files import LOCK, Entry, read_entries
 
 #: The version of CycloneDX's schema.
 SPEC = "1.6"
-_ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)", re.MULTILINE)
-_DIGEST = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
-def build_bill(root: Path, lock: str = "requirements.lock") -> dict[str, Any]:
+def build_bill(root: Path, lock: str = LOCK) -> dict[str, Any]:
     """Return the bill of materials of a lock file of the project, as JSON values."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    text = (root / lock).read_text(encoding="utf-8")
-    refs = {
-        name: _write_purl(name, version)
-        for name, versions in read_pins(root / lock).items()
-        for version in sorted(versions)
-    }
+    entries = read_entries(root / lock)
+    refs: dict[str, str] = {entry.name: _write_purl(entry) for entry in entries}
     own = f"{project['name']}@{project['version']}"
     needs = [{"ref": own, "dependsOn": _list_needed(project["dependencies"], refs)}]
     needs += [
@@ -45,7 +38,7 @@ def build_bill(root: Path, lock: str = "requirements.lock") -> dict[str, Any]:
         "$schema": f"http://cyclonedx.org/schema/bom-{SPEC}.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": SPEC,
-        "serialNumber": uuid5(NAMESPACE_URL, sha256(text.encode()).hexdigest()).urn,
+        "serialNumber": uuid5(NAMESPACE_URL, sha256((root / lock).read_bytes()).hexdigest()).urn,
         "version": 1,
         "metadata": {
             "component": {
@@ -56,31 +49,27 @@ def build_bill(root: Path, lock: str = "requirements.lock") -> dict[str, Any]:
                 "licenses": [{"license": {"id": project["license"]}}],
             }
         },
-        "components": list(_list_components(text)),
+        "components": [_describe_component(entry) for entry in entries],
         "dependencies": needs,
     }
 
 
-def _list_components(text: str) -> Iterator[dict[str, Any]]:
-    """Yield a component for each entry of a lock; its digests are those of all its files."""
-    found = list(_ENTRY.finditer(text))
-    for entry, following in zip(found, [*found[1:], None], strict=True):
-        name = canonicalize_name(entry["name"])
-        part = text[entry.end() : following.start() if following else len(text)]
-        component = {
-            "type": "library",
-            "bom-ref": _write_purl(name, entry["version"]),
-            "name": name,
-            "version": entry["version"],
-            "purl": _write_purl(name, entry["version"]),
-            "hashes": [{"alg": "SHA-256", "content": one} for one in _DIGEST.findall(part)],
-        }
-        licence = _read_licence(name)
-        yield component | ({"licenses": [licence]} if licence else {})
+def _describe_component(entry: Entry) -> dict[str, Any]:
+    """Return the component of an entry of a lock; its digests are those of all its files."""
+    component = {
+        "type": "library",
+        "bom-ref": _write_purl(entry),
+        "name": entry.name,
+        "version": entry.version,
+        "purl": _write_purl(entry),
+        "hashes": [{"alg": "SHA-256", "content": one} for one in entry.digests],
+    }
+    licence = _read_licence(entry.name)
+    return component | ({"licenses": [licence]} if licence else {})
 
 
-def _write_purl(name: str, version: str) -> str:
-    return f"pkg:pypi/{name}@{version.replace('+', '%2B')}"
+def _write_purl(entry: Entry) -> str:
+    return f"pkg:pypi/{entry.name}@{entry.version.replace('+', '%2B')}"
 
 
 def _read_requirements(name: str) -> list[str]:

@@ -13,14 +13,13 @@ from pathlib import Path
 from django.conf import settings
 from packaging.utils import canonicalize_name
 
-from agentweb.doctor.lock_files import read_pins
 from agentweb.doctor.report_lines import Line, failed, ok, warn
+from agentweb.lock_files import LOCK, read_pins
 from agentweb.serving.host import find_file_system, is_on_network
 
 #: Free bytes below which a disk is nearly full, and full.
 LITTLE, HARDLY_ANY = 1_000_000_000, 100_000_000
 OLDEST = (3, 11)
-LOCK = "requirements.lock"
 
 
 def check_python() -> Iterator[Line]:
@@ -40,7 +39,7 @@ def check_packages() -> Iterator[Line]:
     there: dict[str, str] = {
         canonicalize_name(one.name): one.version for one in metadata.distributions()
     }
-    wanted = read_pins(lock)
+    wanted = read_pins(lock, here=True)
     other = sorted(
         f"{name} {there[name]}" for name, versions in wanted.items()
         if name in there and there[name] not in versions

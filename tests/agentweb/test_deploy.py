@@ -23,7 +23,7 @@ from django.core.management import get_commands
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agentweb.doctor.lock_files import read_pins
+from agentweb.lock_files import read_pins
 from agentweb.management.readme_tables import read_settings
 from agentweb.serving.heartbeat import LASTS
 from conversations.conf import Conf

@@ -17,7 +17,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from django.core.management import call_command
 
-from agentweb.doctor.lock_files import read_pins
+from agentweb.lock_files import read_pins
 from tests.test_project import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

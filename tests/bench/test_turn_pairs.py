@@ -13,13 +13,14 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from agentweb.bench import turn_pairs
-from agentweb.bench.commit_trees import LOCK, UnfitCommit, open_commit
+from agentweb.bench.commit_trees import UnfitCommit, open_commit
 from agentweb.bench.processes import ROOT
 from agentweb.bench.rivals.rival_pages import RELAY
 from agentweb.bench.site_under_test import EMBEDDED
 from agentweb.bench.streaming import RATE, make_question
 from agentweb.bench.turn_cost import Kind, Row
 from agentweb.bench.turn_pairs import OURS, compare, format_comparison
+from agentweb.lock_files import LOCK
 
 with_git = pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
 PINS = "django==0.1 \\\n"
