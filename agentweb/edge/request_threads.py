@@ -4,22 +4,34 @@ Django starts a thread for each request, and with it a new connection to SQLite,
 functions cost more than what a request then asks of it. Here a request takes a thread that another
 one has left, and takes it when it has work for it: a request that waits for its body, or for its
 place in a queue, has none. No two requests share a thread at the same time.
+
+The response is closed by the work that made it. Django sends it first, and then switches to the
+thread once more: to close files of the request and connections that are too old, which the answer
+does not need any more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, cast
 
 import django
-from asgiref.sync import AsyncToSync, ThreadSensitiveContext, sync_to_async
-from django.core.exceptions import SuspiciousOperation
-from django.core.handlers.asgi import ASGIHandler
-from django.core.signals import request_started
+from asgiref.sync import (
+    AsyncToSync,
+    ThreadSensitiveContext,
+    iscoroutinefunction,
+    sync_to_async,
+)
+from django.core.exceptions import RequestAborted, SuspiciousOperation
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connections, reset_queries
-from django.http import HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponseBadRequest, HttpResponseBase
+from django.urls import set_script_prefix
 
 from agentweb.edge.error_responses import describe_status, make_headers
 from agentweb.edge.sharing import ALL_AT_ONCE
@@ -47,7 +59,15 @@ class PageHandler(ASGIHandler):
         super().load_middleware(is_async=False)
         chain = cast("Any", self)._middleware_chain
         runs_on_loop = isinstance(chain, AsyncToSync)
-        self._middleware_chain: Any = chain.awaitable if runs_on_loop else sync_to_async(chain)
+        self._middleware_chain: Any = (
+            chain.awaitable if runs_on_loop else self.adapt_method_mode(True, chain)
+        )
+
+    def adapt_method_mode(self, is_async: bool, method: Any, *args: Any, **names: Any) -> Any:
+        """Adapt a handler; one that is called from the loop closes its response in its thread."""
+        if is_async and not iscoroutinefunction(method):
+            method = partial(_call_and_close, method)
+        return super().adapt_method_mode(is_async, method, *args, **names)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         borrowed = _BorrowedThread(self._idle)
@@ -72,11 +92,48 @@ class PageHandler(ASGIHandler):
         else:
             _end_thread(thread)
 
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, unless its client leaves first."""
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        set_script_prefix(get_script_prefix(scope))
+        await request_started.asend(sender=type(self), scope=scope)
+        request, refusal = self.create_request(scope, body)
+        if request is None:
+            await self.send_response(refusal, send)
+            await _close(refusal)
+        else:
+            await self._answer_unless_left(request, receive, send)
+        body.close()
+
+    async def _answer_unless_left(self, request: HttpRequest, receive: Any, send: Any) -> None:
+        leaving = asyncio.create_task(self.listen_for_disconnect(receive))
+        answering = asyncio.create_task(self._answer(request, send))
+        await asyncio.wait((leaving, answering), return_when=asyncio.FIRST_COMPLETED)
+        for task in (leaving, answering):
+            task.cancel()
+        await asyncio.wait((leaving, answering))
+        if answering.cancelled():
+            await request_finished.asend(sender=type(self))
+        else:
+            await _close(answering.result())
+        if not leaving.cancelled():
+            leaving.result()
+
+    async def _answer(self, request: HttpRequest, send: Any) -> HttpResponseBase:
+        """Send the response and return it; a client that left meanwhile lacks the rest of it."""
+        response: HttpResponseBase = await self.run_get_response(request)
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.send_response(response, send)
+        return response
+
     async def listen_for_disconnect(self, receive: Any) -> None:
         """Return when the client has left.
 
         Django raises an error, which refers to the request, which refers to the error: both stay in
-        memory until the next full collection. To the caller a return means the same.
+        memory until the next full collection.
         """
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -88,6 +145,20 @@ class PageHandler(ASGIHandler):
         except SuspiciousOperation:
             headers = {name.decode(): value.decode() for name, value in make_headers()}
             return None, HttpResponseBadRequest(describe_status(400), headers=headers)
+
+
+def _call_and_close(method: Callable[[Any], Any], request: Any) -> Any:
+    """Close a response that is whole; one that streams is closed when it was sent."""
+    response = method(request)
+    if not response.streaming:
+        request.close()
+        response.close()
+    return response
+
+
+async def _close(response: Any) -> None:
+    if not response.closed:
+        await sync_to_async(response.close)()
 
 
 class _BorrowedThread(Executor):

@@ -6,10 +6,12 @@ import asyncio
 import gc
 import threading
 import weakref
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from django.http import HttpRequest, HttpResponse
+from django.core.signals import request_finished
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.urls import path
 
 from agentweb.edge.request_threads import PageHandler
@@ -28,7 +30,17 @@ def say_thread(_: HttpRequest) -> HttpResponse:
     return HttpResponse(str(threading.get_ident()))
 
 
-urlpatterns = [path("busy/", work_on), path("thread/", say_thread)]
+def stream_words(_: HttpRequest) -> StreamingHttpResponse:
+    async def read() -> AsyncIterator[str]:
+        yield "in "
+        yield "parts"
+
+    return StreamingHttpResponse(read())
+
+
+urlpatterns = [
+    path("busy/", work_on), path("thread/", say_thread), path("stream/", stream_words),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -37,7 +49,22 @@ def handler(settings: Any) -> PageHandler:
     return PageHandler()
 
 
-async def request(handler: PageHandler, where: str) -> bytes:
+@pytest.fixture
+def told() -> Iterator[list[Any]]:
+    """Return what happens, in order: the thread in which each request is finished, and messages."""
+    found = list[Any]()
+
+    def finish(**_: Any) -> None:
+        found.append(threading.get_ident())
+
+    request_finished.connect(finish)
+    try:
+        yield found
+    finally:
+        request_finished.disconnect(finish)
+
+
+async def request(handler: PageHandler, where: str, told: list[Any] | None = None) -> bytes:
     """Request a page as the server does, which says at the end that the client has left."""
     body = [{"type": "http.request", "body": b""}]
     sent = []
@@ -51,6 +78,8 @@ async def request(handler: PageHandler, where: str) -> bytes:
 
     async def send(message: Any) -> None:
         sent.append(message)
+        if told is not None:
+            told.append(message["type"].removeprefix("http.response."))
         if message["type"] == "http.response.body" and not message.get("more_body"):
             is_sent.set()
 
@@ -63,6 +92,43 @@ async def test_requests_after_each_other_have_one_thread(handler: PageHandler) -
     first, second = [await request(handler, "/thread/") for _ in range(2)]
     assert first == second
     assert len(handler._idle) == 1
+
+
+async def test_a_whole_response_is_closed_by_the_work_that_made_it(
+    handler: PageHandler, told: list[Any]
+) -> None:
+    thread = await request(handler, "/thread/", told)
+    assert told == [int(thread), "start", "body"]
+
+
+async def test_a_streamed_response_is_closed_when_it_was_sent(
+    handler: PageHandler, told: list[Any]
+) -> None:
+    assert await request(handler, "/stream/", told) == b"in parts"
+    assert told[:-1] == ["start", "body", "body", "body"]
+    assert isinstance(told[-1], int)
+
+
+async def test_a_response_whose_client_has_left_is_closed_and_its_thread_kept(
+    handler: PageHandler, told: list[Any]
+) -> None:
+    body = [{"type": "http.request", "body": b""}]
+    _works.clear()
+    _may_end.clear()
+
+    async def receive() -> Any:
+        if body:
+            return body.pop()
+        assert await asyncio.to_thread(_works.wait, 60)
+        asyncio.get_running_loop().call_later(0.05, _may_end.set)
+        return {"type": "http.disconnect"}
+
+    async def send(_: Any) -> None:
+        """Take what nobody reads any more."""
+
+    scope = {"type": "http", "method": "GET", "path": "/busy/", "query_string": b"", "headers": []}
+    await handler(scope, receive, send)
+    assert len(set(told)) == len(handler._idle) == 1
 
 
 async def test_a_thread_that_works_on_for_a_request_that_was_given_up_takes_no_other(
