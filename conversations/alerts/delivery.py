@@ -36,10 +36,14 @@ class Webhook:
 
 async def deliver_alerts() -> int:
     """Queue new crossings and attempt what is due; return how many attempts were made."""
-    await run_db(outbox.queue_crossings)
-    claimed = await run_db(outbox.claim_deliveries)
+    claimed = await run_db(_claim_due)
     await asyncio.gather(*map(_attempt, claimed))
     return len(claimed)
+
+
+def _claim_due() -> list[int]:
+    outbox.queue_crossings()
+    return outbox.claim_deliveries()
 
 
 async def _attempt(delivery_id: int) -> None:

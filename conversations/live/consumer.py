@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from channels.consumer import get_handler_name
-from channels.exceptions import DenyConnection
+from channels.exceptions import DenyConnection, StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
@@ -109,6 +109,11 @@ class ChatConsumer(AsyncWebsocketConsumer):
         # Channels' own dispatch first closes old database connections on its single thread, which
         # holds none here.
         await getattr(self, get_handler_name(message))(message)
+
+    async def websocket_disconnect(self, message: Any) -> None:
+        # Channels' own closes them there once more.
+        await self.disconnect(message["code"])
+        raise StopConsumer
 
     def _enter_topic(self) -> Topic:
         topic = hub.enter(self.conversation.pk)

@@ -8,7 +8,7 @@ few seconds.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -16,7 +16,6 @@ from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from conversations.accounts.sessions import find_valid_sessions
-from conversations.db import run_db
 
 if TYPE_CHECKING:
     from conversations.live.consumer import ChatConsumer
@@ -49,10 +48,12 @@ class SessionCheck:
     def __init__(self) -> None:
         self._valid: dict[str, str] = {}
 
+    def read(self, owners: Mapping[str, int]) -> None:
+        """Read which sessions of these users are still valid; two queries."""
+        self._valid = find_valid_sessions(owners, self._valid)
+
     async def end_invalid(self, sockets: Collection[ChatConsumer]) -> None:
-        """Close the sockets whose session is no longer valid; two queries."""
-        owners = {socket.session_key: socket.conversation.owner_id for socket in sockets}
-        self._valid = await run_db(find_valid_sessions, owners, self._valid)
+        """Close the sockets whose session was not valid when it was read."""
         for socket in sockets:
             if socket.session_key not in self._valid:
                 await socket.end(LOGGED_OUT)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from conversations.agent.events import ServerLeaves
@@ -41,6 +41,14 @@ def write_sign(socket: ChatConsumer) -> str:
     """Return a sign of life for a page; what it was sent before has made it this version."""
     version = socket.shown
     return "<!-- alive -->" if version is None else f"<!-- alive {version} -->"
+
+
+def _read_state(
+    sessions: SessionCheck, owners: Mapping[str, int], keys: Collection[int]
+) -> dict[int, int]:
+    """Read which sessions are still valid; return the versions of these conversations."""
+    sessions.read(owners)
+    return read_versions(keys)
 
 
 class Watch:
@@ -86,8 +94,11 @@ class Watch:
     async def check(self) -> None:
         """Check sessions, conversations and versions of all open pages once."""
         sockets = [socket for socket in self._sockets if not socket.is_ended]
-        await self._sessions.end_invalid(sockets)
-        versions = await run_db(read_versions, {socket.conversation.pk for socket in sockets})
+        sessions = self._sessions
+        owners = {socket.session_key: socket.conversation.owner_id for socket in sockets}
+        keys = {socket.conversation.pk for socket in sockets}
+        versions = await run_db(_read_state, sessions, owners, keys)
+        await sessions.end_invalid(sockets)
         for socket in sockets:
             socket.received = 0
             if not socket.is_ended and socket.conversation.pk not in versions:

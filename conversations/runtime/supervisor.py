@@ -22,7 +22,6 @@ from django.conf import settings
 from conversations.agent.stop import Stopped, Switch
 from conversations.conf import conf
 from conversations.db import run_db
-from conversations.reductions.proposals import list_unclaimed_proposals
 from conversations.runtime.begin import claim_turn
 from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.runtime.proposals import write_proposal
@@ -85,9 +84,9 @@ class Supervisor:
         Summaries whose wake-up was lost are started, too.
         """
         found = await sweep_turns(self._tasks, everything=everything)
-        for turn_id in found[: max(0, conf.process_turns - len(self._tasks))]:
+        for turn_id in found.turns[: max(0, conf.process_turns - len(self._tasks))]:
             self.launch(turn_id)
-        for proposal_id in await run_db(list_unclaimed_proposals):
+        for proposal_id in found.proposals:
             self._propose(proposal_id)
 
     def wake(self, turn_id: int) -> None:

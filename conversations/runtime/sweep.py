@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Container
+from typing import NamedTuple
 
 from conversations.agent.events import TurnChanged, TurnClosed
 from conversations.db import run_db
 from conversations.live.publish import announce
-from conversations.reductions.proposals import expire_proposals
+from conversations.reductions.proposals import expire_proposals, list_unclaimed_proposals
 from conversations.telemetry.metrics import SWEEP_RUNS
 from conversations.toolbox.approvals import expire_approvals, list_turns_with_late_questions
 from conversations.turns import takeovers
@@ -17,10 +18,18 @@ from conversations.turns.side_calls import close_lost_side_calls
 logger = logging.getLogger("agentweb.turns")
 
 
-async def sweep_turns(mine: Container[int], *, everything: bool = False) -> list[int]:
-    """Take over turns whose lease expired, except `mine`; return the ids of claimable turns."""
+class Waiting(NamedTuple):
+    """The ids of what no process has claimed."""
+
+    turns: list[int]
+    proposals: list[int]
+
+
+async def sweep_turns(mine: Container[int], *, everything: bool = False) -> Waiting:
+    """Take over turns whose lease expired, except `mine`; return what waits for a process."""
     SWEEP_RUNS.add()
-    for turn_id in await run_db(takeovers.list_expired_turns, everything=everything):
+    expired, late = await run_db(_list_late, everything=everything)
+    for turn_id in expired:
         if turn_id in mine:
             continue
         turn = await run_db(takeovers.take_over_turn, turn_id=turn_id, everything=everything)
@@ -28,10 +37,20 @@ async def sweep_turns(mine: Container[int], *, everything: bool = False) -> list
             logger.warning("turn %s lost its worker: %s", turn_id, turn.state)
             if not turn.is_live:
                 await announce(turn.conversation_id, TurnClosed(turn.number))
-    for turn_id in await run_db(list_turns_with_late_questions):
+    for turn_id in late:
         turn = await run_db(expire_approvals, turn_id=turn_id)
         if turn is not None:
             await announce(turn.conversation_id, TurnChanged(turn.number))
-    await run_db(close_lost_side_calls, everything=everything, recent=not everything)
-    await run_db(expire_proposals, everything=everything)
-    return await run_db(takeovers.list_claimable_turns)
+    return await run_db(_close_lost, everything=everything)
+
+
+def _list_late(*, everything: bool) -> tuple[list[int], list[int]]:
+    """Return the turns whose lease, and those whose question, has expired."""
+    return takeovers.list_expired_turns(everything=everything), list_turns_with_late_questions()
+
+
+def _close_lost(*, everything: bool) -> Waiting:
+    """Close what dead processes left beside their turns; return what waits for a process."""
+    close_lost_side_calls(everything=everything, recent=not everything)
+    expire_proposals(everything=everything)
+    return Waiting(takeovers.list_claimable_turns(), list_unclaimed_proposals())

@@ -13,13 +13,14 @@ from agentweb import asgi
 from agentweb.bench.turn_probe import TurnProbe, watch_turns
 from agentweb.emulator import server
 from conversations import db
+from conversations.alerts.delivery import deliver_alerts
 from conversations.live import turn_stream, watch
 from conversations.models import Conversation, ToolCall, Turn
 from conversations.runtime import dispatch
 from conversations.runtime import supervisor as supervisor_module
 from tests.support import people_and_turns, stored_turns
 from tests.support.running_turns import ended, queue, supervising
-from tests.web.tabs import HOST, connected, session_of
+from tests.web.tabs import HOST, ada_and_her_conversation, connected, frame_of, session_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -107,6 +108,22 @@ async def test_a_turn_with_a_tool_round_takes_so_many_statements_and_hops(
     probe = await count_later_turn(monkeypatch, settings, "What time is it in Tokyo?")
     _demand_counts(probe, WITH_A_TOOL)
     assert await db.run_db(ToolCall.objects.filter(state="ok").count) == 1
+
+
+async def test_what_is_done_beside_turns_takes_few_hops() -> None:
+    _, chat = await ada_and_her_conversation()
+    async with supervising() as supervisor:
+        with watch_turns() as probe:
+            async with connected(chat) as page:
+                await frame_of(page)
+                opened = probe.counts["hops"]
+                await watch.watch.check()
+                assert probe.counts["hops"] == opened + 1
+            assert probe.counts["hops"] == opened + 1, "a page that leaves takes none"
+            await supervisor.sweep()
+            assert probe.counts["hops"] == opened + 3
+            await deliver_alerts()
+            assert probe.counts["hops"] == opened + 4
 
 
 async def test_a_title_takes_so_many_statements_and_hops(
