@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet, Sum
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -43,7 +43,6 @@ from conversations.context.policy.policy import PRESETS
 from conversations.inspector.review import PAGE, list_messages, list_unsent
 from conversations.models import (
     ApiCall,
-    ApiResult,
     Attachment,
     Conversation,
     ToolCall,
@@ -189,8 +188,7 @@ class ConversationAdmin(SentAsFiles, ReadOnly):
 
     @admin.display(description=_("cost"))
     def cost(self, row: Conversation) -> str:
-        spent = ApiResult.objects.filter(call__conversation=row).aggregate(sum=Sum("cost_micros"))
-        return dollars(int(spent["sum"] or 0))
+        return dollars(row.cost_micros)
 
     def review(self, request: HttpRequest, row: Conversation) -> dict[str, Any]:
         return {"is_closed": not may_read(request, row)}

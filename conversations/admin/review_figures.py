@@ -27,7 +27,7 @@ _FREED = F("transformations__tokens_before") - F("transformations__tokens_after"
 
 #: Each figure of a conversation by its name.
 _SUMS = {
-    "cost": Sum("calls__result__cost_micros", default=0),
+    "cost": F("cost_micros"),
     "reductions": Count("transformations__conversation", filter=_APPLIED),
     "freed": Sum(_FREED, filter=_APPLIED, default=0),
     "rejected": Count("transformations__conversation", filter=_REJECTED),

@@ -30,6 +30,7 @@ from conversations.audit.content_checks import (
 from conversations.audit.cost_checks import check_costs
 from conversations.audit.money_checks import check_booked_differences, check_money_records
 from conversations.audit.request_bodies import check_bodies
+from conversations.budgets.kept_costs import check_kept_costs
 from conversations.budgets.reconciliation import check_windows
 from conversations.log.findings import DAMAGE, Problem, Tally, describe_error
 from conversations.models import Blob, Conversation, Envelope, SiteChain
@@ -93,6 +94,7 @@ def _verify_conversation(key: int, tally: Tally, pins: AnchoredChains) -> Iterat
         yield from check_checkpoint(conversation)
         yield from check_tools(conversation)
         yield from check_costs(conversation, tally)
+        yield from check_kept_costs(conversation)
         yield from check_files(conversation)
     except DAMAGE as error:
         yield Problem("conversation", str(key), f"cannot be read: {describe_error(error)}")

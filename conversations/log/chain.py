@@ -7,7 +7,8 @@ is not empty: so older rows keep their values, and emptying such a field breaks 
 
 A row of a conversation is in the conversation's chain and is erased with it; any other row is in
 the site's chain. The row that stores the end of a chain is locked while the chain grows. Every
-writer locks in one order: conversations, windows, then the site's end.
+writer locks in one order: conversations, windows, then the site's end. A conversation keeps beside
+the end how many of its calls have ended, and what they have cost.
 """
 
 from __future__ import annotations
@@ -194,6 +195,9 @@ def _link_row(row: Chained, end: End) -> None:
     row.link = end.links + 1
     row.chain = compute_link(end.chain, row)
     end.links, end.chain = row.link, row.chain
+    if isinstance(row, ApiResult) and isinstance(end, Conversation):
+        end.ended_calls += 1
+        end.cost_micros += row.cost_micros
 
 
 def _is_shown(row: Chained) -> bool:
@@ -207,7 +211,7 @@ def _save_end(end: End, also: tuple[str, ...], *, is_shown: bool) -> None:
     if not isinstance(end, Conversation):
         end.save(update_fields=["links", "chain"])
         return
-    names = ("links", "chain", "head", "tip", "updated_at", *also)
+    names = ("links", "chain", "head", "tip", "ended_calls", "cost_micros", "updated_at", *also)
     if is_shown:
         raise_locked(end)
         names += ("version",)

@@ -1,7 +1,8 @@
 """Read the figures of the context meter: one statement, two if no recent reply has usage.
 
-Raw SQL: it runs with every state of a turn that a page shows, and the ORM takes ten times as long
-to compile such statements as they take to run.
+What was paid is kept with the conversation, so that a long one costs no more. Raw SQL: it runs with
+every state of a turn that a page shows, and the ORM takes ten times as long to compile such
+statements as they take to run.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ WITH RECURSIVE way(id, key, number, parent, steps) AS (
   FROM way JOIN {before} turn ON turn.conversation_id = way.key AND turn.number = way.parent
   WHERE way.steps < %(most)s
 )"""
+#: The last of the subqueries mostly finds nothing. The plus has SQLite look in the calls of the
+#: turns of `way`, and not in all of the conversation; the others mostly find the newest call.
 _FIGURES = """, last AS (
   SELECT r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, r.answer_id,
     r.usage, c.tip, c.view_tokens + c.overhead_tokens AS request, t.number,
@@ -61,9 +64,8 @@ SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
    WHERE m.turn_id {since} AND m.seq > last.tip AND m.kind = 'answer' AND m.id <> last.answer_id),
   cached.sent_at, cached.usage, kept.sent_at, kept.size
 FROM (
-  SELECT SUM(r.cost_micros) AS cost, COUNT(*) AS calls
-  FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
-  WHERE c.conversation_id = %(key)s
+  SELECT MAX(k.cost_micros) AS cost, MAX(k.ended_calls) AS calls
+  FROM conversations_conversation k WHERE k.id = %(key)s
 ) paid LEFT JOIN last ON 1 = 1 LEFT JOIN (
   SELECT c.sent_at, r.usage, c.view_edits
   FROM conversations_apicall c JOIN conversations_apiresult r ON r.call_id = c.id
@@ -74,7 +76,7 @@ FROM (
   SELECT c.sent_at, c.view_edits,
     r.input_tokens + r.cache_read_tokens + r.cache_write_tokens AS size
   FROM conversations_apicall c JOIN conversations_apiresult r ON r.call_id = c.id
-  WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND c.model = %(model)s
+  WHERE +c.conversation_id = %(key)s AND c.purpose = 'reply' AND c.model = %(model)s
     AND c.sent_at > %(hour)s AND r.usage LIKE %(long)s AND r.usage NOT LIKE %(short)s
     AND r.answer_id IS NOT NULL AND c.turn_id {way}
   ORDER BY c.id DESC LIMIT 1
@@ -150,14 +152,14 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         "thresholds": thresholds or "{}",
     }
     if last[0] is None:
-        return ContextFigures(int(cost or 0), calls, window, None, **cached)
+        return ContextFigures(cost or 0, calls or 0, window, None, **cached)
     read, written, from_cache, to_cache = (int(value or 0) for value in last[:4])
     usage, request, served, added, freed, counts = last[4:]
     context, gone = read + from_cache + to_cache, int(freed or 0)
     size = _estimate_size(usage, served, request) if served else None
     return ContextFigures(
-        int(cost or 0),
-        calls,
+        cost or 0,
+        calls or 0,
         window,
         context + written if size is None else size,
         context,

@@ -113,6 +113,9 @@ class Conversation(models.Model):
     chain = models.CharField(max_length=80, blank=True)
     #: The number of its links that are anchored outside the database.
     anchored = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
+    #: How many of its calls have ended, and what they have cost, added up with each result.
+    ended_calls = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    cost_micros = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     pinned_at = models.DateTimeField(null=True, blank=True)
     #: Of the same owner. It stays while the chat is archived or in the trash.
     folder = models.ForeignKey(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 
 from conversations.agent.ports import Finish
@@ -129,6 +131,34 @@ def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
     found, sizes = meter(lease), stored_turns.loaded(lease).view.messages[2:]
     assert len(sizes) == MOST_REPLIES + 2
     assert (found.tokens, found.source) == (1_500 + sum(each.tokens for each in sizes), "estimated")
+
+
+@pytest.mark.only_database("sqlite", "it counts the steps that it makes")
+def test_it_takes_no_more_work_for_more_calls() -> None:
+    lease = people_and_turns.started_turn()
+    people_and_turns.answered(lease)
+    conversation, found = people_and_turns.conversation_of(lease), list[int]()
+    # The first size is beyond the turns that are looked through for a reply.
+    for size in (MOST_REPLIES + 5, 2 * MOST_REPLIES + 5):
+        while conversation.leaf < size:
+            people_and_turns.answered(people_and_turns.next_turn(conversation))
+            conversation.refresh_from_db()
+        found.append(count_steps(lambda: meters.read_meter(conversation, has_next=True)))
+        assert meters.read_meter(conversation).calls == size
+    # A tree of twice as many rows may be one level deeper.
+    assert found[1] < found[0] + 10, found
+
+
+def count_steps(work: Callable[[], object]) -> int:
+    """Return the instructions that SQLite runs, most of them for each row that it reads."""
+    steps: list[None] = []
+    own = connection.connection
+    own.set_progress_handler(lambda: steps.append(None), 1)
+    try:
+        work()
+    finally:
+        own.set_progress_handler(None, 1)
+    return len(steps)
 
 
 @pytest.mark.parametrize(("window", "percent"), [(1_000_000, 10), (200_000, 50), (64_000, 50)])

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.budgets.booked_differences import book_differences, list_wanted
 from conversations.budgets.grants import BudgetError, correct_window, recompute_window
+from conversations.budgets.kept_costs import recompute_costs
 from conversations.budgets.reconciliation import check_windows
 from conversations.budgets.units import format_amount
 from conversations.budgets.usage.provider_report import (
@@ -31,7 +32,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action")
         check = actions.add_parser("check", help="name the windows that differ (the default)")
-        recompute = actions.add_parser("recompute", help="set windows to what their entries say")
+        recompute = actions.add_parser(
+            "recompute", help="set windows, and what chats cost, to the entries"
+        )
         correct = actions.add_parser("correct", help="enter a correction of one window")
         correct.add_argument("window", type=int, help="its number, as the admin shows it")
         correct.add_argument("amount", type=int, help="in its unit; negative gives back")
@@ -103,6 +106,7 @@ class Command(BaseCommand):
             recompute_window(window_id=key, reason=reason, actor=actor) for key in list(keys)
         )
         self.stdout.write(f"{done} windows recomputed")
+        self.stdout.write(f"{recompute_costs()} sums of chats recomputed")
 
     def _correct(self, options: dict[str, Any]) -> None:
         entry = correct_window(
