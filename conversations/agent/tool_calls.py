@@ -69,7 +69,8 @@ class ToolRuns:
             await self.ports.tools.ask(asks)
             return None
         ended = [one for one in done if isinstance(one, ToolDone)]
-        content = wire.join(map(_result, calls.uses, ended))
+        pairs = zip(calls.uses, ended, strict=True)
+        content = wire.join(write_result(use.id, one) for use, one in pairs)
         message = await self.ports.log.store_results(content)
         return message, all(one.is_wrong for one in ended)
 
@@ -139,12 +140,12 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _result(use: ToolUse, done: ToolDone) -> str:
+def write_result(id: str, done: ToolDone) -> str:
     """Write the block of a result; the API accepts an error flag only if all content is text.
 
     A failed result with an image is sent without the flag: its text describes the error.
     """
-    head = wire.encode({"type": "tool_result", "tool_use_id": use.id})
+    head = wire.encode({"type": "tool_result", "tool_use_id": id})
     is_error = "" if done.state == "ok" or _has_media(done.content) else ',"is_error":true'
     return f'{head[:-1]},"content":{done.content}{is_error}}}'
 

@@ -29,6 +29,7 @@ from conversations.agent.ports import (
 from conversations.agent.resume import WRONG
 from conversations.budgets.admission import demand_next_call
 from conversations.conf import conf
+from conversations.context.errors import WireError
 from conversations.context.pipeline import Veto
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.kinds import KINDS
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from conversations.claude.client import Claude
     from conversations.models import Turn
 
+#: For the model, the result of a call whose arguments cannot be read.
+DAMAGED = "Not run: the arguments of this call are damaged in the server's database."
 #: Characters of a result that are encoded at once.
 _SMALL = 50_000
 #: Pages that tools have fetched in this process, by person.
@@ -264,6 +267,8 @@ class TurnTools:
         try:
             with spans.trace_span("tool call", tool=name):
                 result = await self._tools.run(use.name, wire.decode(use.input), context)
+        except WireError:
+            return ToolDone(wire.encode(DAMAGED), "error")
         finally:
             self._progress.end(use.id)
         content = await _encode(result.content)

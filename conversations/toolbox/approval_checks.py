@@ -29,8 +29,10 @@ from conversations.agent.approval_rules import (
     find_question,
 )
 from conversations.agent.ports import ToolDone
+from conversations.context.errors import WireError
 from conversations.context.view import wire
 from conversations.log.contents import note_contents
+from conversations.log.findings import read_leniently
 from conversations.log.prepared_rows import read_rows, shape_of
 from conversations.log.settings_version import reading_settings
 from conversations.models import Approval, Conversation, Decision
@@ -147,13 +149,13 @@ def _check_call(
 ) -> ApprovalQuestion | ToolDone | None:
     if rule == "never":
         return _refuse(NEVER, "never")
-    try:
-        arguments = check_arguments(wire.decode(use.input), tool)
-    except InputError:
-        # Invalid arguments: the call cannot run, and its result says why.
-        return None
     if decision is not None:
         return _apply_decision(use, decision)
+    try:
+        arguments = check_arguments(wire.decode(use.input), tool)
+    except (InputError, WireError):
+        # Invalid or damaged arguments: the call cannot run, and its result says why.
+        return None
     destination = _find_destination(tool, arguments)
     question = find_question(
         use,
@@ -201,17 +203,20 @@ def _read_rules(names: set[str]) -> dict[str, Rule]:
 
 def _read_decisions(turn_id: int) -> dict[str, Decision]:
     rows = Decision.objects.filter(approval__call__turn_id=turn_id)
-    return {row.approval.call.tool_use_id: row for row in rows.select_related("approval__call")}
+    rows = rows.select_related("approval__call")
+    return {row.approval.call.tool_use_id: row for row in read_leniently(lambda: list(rows))}
 
 
 def _read_known(conversation: Conversation) -> CallFacts:
     allowed = Approval.objects.filter(
         conversation=conversation, decision__verdict=Decision.Verdict.CONVERSATION
     )
+    places = allowed.values_list("call__name", "destination")
     return CallFacts(
         tuple(source.key for source in list_private_sources(conversation)),
         frozenset(_list_named_hosts(conversation)),
-        frozenset(allowed.values_list("call__name", "destination")),
+        # Read so, what is damaged allows nothing.
+        frozenset(read_leniently(lambda: list(places))),
         asks_before_egress(conversation),
     )
 

@@ -1,8 +1,9 @@
 """Approvals: a worker asks and releases the turn; the owner decides each question once.
 
 While a question is open no worker runs the turn and no money is held for it, so it may wait for
-days and across restarts. After the last decision the turn can be claimed again. A decision carries
-the digest of the shown arguments, so no other arguments can be approved.
+days and across restarts. After the last decision the turn can be claimed again. A permission
+carries the digest of the shown arguments, so no other arguments can be allowed. A question that is
+damaged can only be denied.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from django.utils.translation import gettext as _
 from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.stop import Stopped
 from conversations.conf import conf
+from conversations.context.errors import WireError
 from conversations.context.view import wire
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_conversation
-from conversations.log.findings import read_decodable
+from conversations.log.findings import read_decodable, read_leniently
 from conversations.log.leases import Lease, hold_lease, release_turn
 from conversations.log.page_version import raise_version
 from conversations.log.texts import make_storable
@@ -47,7 +49,8 @@ def ask_person(*, lease: Lease, questions: Sequence[ApprovalQuestion]) -> None:
     if turn.stop_requested_at is not None:
         raise Stopped("user")
     conversation = lock_conversation(lease.conversation_id)
-    calls = {call.tool_use_id: call for call in ToolCall.objects.filter(turn=turn)}
+    rows = ToolCall.objects.filter(turn=turn)
+    calls = {call.tool_use_id: call for call in read_decodable(lambda: list(rows))}
     expires_at = timezone.now() + timedelta(hours=conf.approval_hours)
     stored = set(Approval.objects.filter(call__turn=turn).values_list("call_id", flat=True))
     for ask in questions:
@@ -76,10 +79,11 @@ def decide_approval(
     """Decide a question of the conversation, once; returns its turn. Raises ApprovalError."""
     rows = Approval.objects.filter(pk=approval_id, conversation=conversation)
     turn = _lock_turn(rows.values_list("call__turn", flat=True).first())
-    question = read_decodable(rows.select_related("call").first)
+    question = read_leniently(rows.select_related("call").first)
     if turn is None or question is None:
         raise ApprovalError("unknown", _("This call was never asked about."))
-    if digest != question.arguments_digest or digest != wire.digest(question.call.input):
+    allows = verdict != Decision.Verdict.DENIED
+    if allows and not (is_intact(question) and digest == question.arguments_digest):
         raise ApprovalError("changed", _("These are not the arguments that were asked about."))
     if Decision.objects.filter(approval=question).exists():
         raise ApprovalError("decided", _("This was decided already."))
@@ -89,10 +93,29 @@ def decide_approval(
     if verdict == Decision.Verdict.CONVERSATION:
         # Other calls of the answer have the same question.
         place = {"call__name": question.call.name, "destination": question.destination}
-        for other in Approval.objects.filter(call__turn=turn, decision=None, **place):
-            _record(other, verdict, actor_id)
+        rest = Approval.objects.filter(call__turn=turn, decision=None, **place)
+        for other in read_leniently(lambda: list(rest.select_related("call"))):
+            if is_intact(other):
+                _record(other, verdict, actor_id)
     _resume_turn(turn)
     return turn
+
+
+def is_intact(question: Approval) -> bool:
+    """Return whether a question, read leniently, still says which call was asked about."""
+    is_same = question.arguments_digest == wire.digest(question.call.input)
+    return is_same and read_words(question.words) is not None
+
+
+def read_words(text: str) -> list[tuple[str, str]] | None:
+    """Return the stored words of a question, each with its source; None if they are damaged."""
+    if not text:
+        return []
+    try:
+        pairs = [(word, source) for word, source in wire.decode(text)]
+    except (WireError, TypeError, ValueError):
+        return None
+    return pairs if all(isinstance(part, str) for pair in pairs for part in pair) else None
 
 
 @transact
@@ -100,6 +123,8 @@ def expire_approvals(*, turn_id: int) -> Turn | None:
     """Close the expired questions of a turn and return it; None when there are none."""
     turn = _lock_turn(turn_id)
     late = Approval.objects.filter(call__turn_id=turn_id, decision=None, expires_at__lte=Now())
+    # Not its texts, which may be damaged.
+    late = late.only("conversation")
     if turn is None or turn.state != "approval_wait" or not late:
         return None
     for question in late:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from django.utils.translation import gettext as _
 
-from conversations.context.view import wire
 from conversations.log.findings import read_leniently
 from conversations.models import Approval, Turn
 from conversations.rendering.visible import reveal_hidden
+from conversations.toolbox.approvals import is_intact, read_words
 from conversations.toolbox.sources import describe_origin, read_arguments
 from conversations.toolbox.tool_labels import name_tool
 
@@ -38,7 +38,8 @@ class Question:
     """A call that waits for a person.
 
     `arguments` are complete, hidden characters made visible: each has a name and its value in
-    pieces, True for those that are words of something private.
+    pieces, True for those that are words of something private. With `is_damaged` it can only be
+    denied.
     """
 
     id: int
@@ -51,6 +52,7 @@ class Question:
     words: tuple[LeavingWord, ...]
     arguments: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
     expires_at: datetime
+    is_damaged: bool = False
 
     @property
     def tool_label(self) -> str:
@@ -72,10 +74,10 @@ def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]
 
 
 def _build_question(row: Approval) -> Question:
-    # Of what cannot be read nothing is shown. It is not what was asked about, so it is not allowed.
+    is_damaged = not is_intact(row)
     arguments = read_arguments(row.call.input)
     receiver, destination = _name_receiver(row.destination)
-    words = name_words(wire.decode(row.words) if row.words else ())
+    words = name_words(read_words(row.words) or ())
     marks = _compile_marks(word.text for word in words)
     return Question(
         id=row.pk,
@@ -84,13 +86,14 @@ def _build_question(row: Approval) -> Question:
         reason=row.reason,
         receiver=receiver,
         destination=destination,
-        why=_explain(row.reason, receiver, row.sources.splitlines()),
+        why=_explain_damage() if is_damaged else _explain(row, receiver),
         words=words,
         arguments=tuple(
             (reveal_hidden(name), _mark(_format_value(value), marks))
             for name, value in arguments.items()
         ),
         expires_at=row.expires_at,
+        is_damaged=is_damaged,
     )
 
 
@@ -140,8 +143,13 @@ def describe_source(key: str) -> str:
             return shown
 
 
-def _explain(reason: str, receiver: Receiver, sources: Sequence[str]) -> str:
+def _explain_damage() -> str:
+    return _("This question is damaged in the database. It can only be denied.")
+
+
+def _explain(row: Approval, receiver: Receiver) -> str:
     """Return why it asks, as one or two sentences."""
+    reason, sources = row.reason, row.sources.splitlines()
     typed = any(describe_origin(key)[0] == "typed" for key in sources)
     read = [describe_source(key) for key in sources if describe_origin(key)[0] != "typed"]
     facts = []

@@ -18,6 +18,7 @@ from conversations.context.view import wire
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
+from conversations.log.findings import read_decodable
 from conversations.log.leases import Lease, hold_lease
 from conversations.log.texts import make_storable
 from conversations.models import LIVE, Draft, Turn
@@ -149,7 +150,7 @@ def drop_draft(turn_id: int) -> None:
 
 def store_draft_as_answer(turn: Turn) -> None:
     """Store the draft of an interrupted turn as its answer, and delete the draft."""
-    draft = Draft.objects.filter(turn=turn).first()
+    draft = read_decodable(Draft.objects.filter(turn=turn).first)
     if draft is not None and draft.text.strip():
         content = wire.encode([{"type": "text", "text": draft.text}])
         append_message(

@@ -9,7 +9,13 @@ from django.db.models import QuerySet
 from conversations.agent.answer import ToolUse
 from conversations.agent.ports import ToolDone
 from conversations.agent.resume import WRONG, OpenRound, TurnProgress
+from conversations.context.view import wire
+from conversations.context.view.stored_blocks import read_content
+from conversations.log.findings import read_decodable
 from conversations.models import ApiResult, Message, ToolCall
+
+#: For the model, the result of a call whose stored result cannot be read.
+DAMAGED = "The result of this call is damaged in the server's database and cannot be read."
 
 
 def load_progress(turn_id: int) -> TurnProgress:
@@ -23,7 +29,8 @@ def load_progress(turn_id: int) -> TurnProgress:
     if not answers:
         return TurnProgress(declined=declined)
     calls = ToolCall.objects.filter(turn_id=turn_id)
-    opened = list(calls.filter(answer=messages[-1][0]).select_related("output"))
+    last = calls.filter(answer=messages[-1][0]).select_related("output")
+    opened = read_decodable(lambda: list(last))
     before = calls.exclude(pk__in=[call.pk for call in opened])
     return TurnProgress(
         first=messages[0][1],
@@ -59,18 +66,21 @@ def _is_wrong(call: ToolCall) -> bool:
 
 
 def _build_open_round(calls: list[ToolCall]) -> OpenRound:
-    result = ApiResult.objects.get(answer=calls[0].answer_id)
+    results = ApiResult.objects.filter(answer=calls[0].answer_id)
     return OpenRound(
-        result.call_id,
+        results.values_list("call", flat=True).get(),
         tuple(ToolUse(row.tool_use_id, row.name, row.input, row.flaw) for row in calls),
-        {row.tool_use_id: done for row in calls if (done := _build_done(row)) is not None},
+        {row.tool_use_id: done for row in calls if (done := build_done(row)) is not None},
         {row.tool_use_id: row.effect for row in calls if row.state == "started"},
     )
 
 
-def _build_done(call: ToolCall) -> ToolDone | None:
+def build_done(call: ToolCall) -> ToolDone | None:
+    """Return how a call, read decodable, has ended; None if it has not."""
     match call.state:
-        case "ok" | "error" | "unknown" | "denied" | "cancelled" if call.output is not None:
+        case "ok" | "error" | "unknown" | "denied" | "cancelled":
+            if call.output is None or read_content(call.output.text) is None:
+                return ToolDone(wire.encode(DAMAGED), "error")
             return ToolDone(call.output.text, call.state, call.details, _is_wrong(call))
         case _:
             return None

@@ -14,12 +14,14 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from conversations.agent.finish import INTERRUPTED, POISON
-from conversations.agent.tool_calls import CUT_SHORT
+from conversations.agent.ports import ToolDone
+from conversations.agent.tool_calls import CUT_SHORT, write_result
 from conversations.context.view import wire
 from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
 from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
+from conversations.log.findings import read_decodable
 from conversations.log.leases import RELEASED, release_turn
 from conversations.log.page_version import raise_version
 from conversations.log.texts import store_blob
@@ -27,6 +29,7 @@ from conversations.models import ALLOWED, IS_LIVE, ApiCall, Draft, Message, Tool
 from conversations.turns.calls import lose_call
 from conversations.turns.drafts import drop_draft, store_draft_as_answer
 from conversations.turns.metrics import count_takeover, count_turn
+from conversations.turns.resume import build_done
 
 _INTERRUPTIBLE = tuple(state for state, after in ALLOWED.items() if "interrupted" in after)
 #: Takeovers of one turn before it is given up.
@@ -80,7 +83,7 @@ def _can_go_on(turn: Turn) -> bool:
     calls = ApiCall.objects.filter(turn=turn, result=None)
     if turn.state == "cancelling" or Draft.objects.filter(call__in=calls).exists():
         return False
-    last = Message.objects.filter(turn=turn).order_by("-seq").first()
+    last = _find_last_message(turn)
     if last is None:
         return False
     return last.kind == "results" or ToolCall.objects.filter(answer=last).exists()
@@ -113,21 +116,14 @@ def close_lost_calls(turn: Turn) -> None:
 
 def _answer_open_tools(turn: Turn) -> None:
     """Store a result for each tool call of the last answer, so that the history stays valid."""
-    last = Message.objects.filter(turn=turn).order_by("-seq").first()
+    last = _find_last_message(turn)
     if last is None:
         return
-    results = []
-    for call in ToolCall.objects.filter(answer=last).select_related("output"):
-        text = NOT_RUN if call.state == "planned" else CUT_SHORT
-        is_open = call.state in ("planned", "started")
-        output = wire.encode(text) if is_open or call.output is None else call.output.text
-        if is_open:
-            call.state = "cancelled" if call.state == "planned" else "unknown"
-            call.output_id, call.ended_at = store_blob(output), timezone.now()
-            call.save()
-        head = wire.encode({"type": "tool_result", "tool_use_id": call.tool_use_id})
-        is_error = "" if call.state == "ok" else ',"is_error":true'
-        results.append(f'{head[:-1]},"content":{output}{is_error}}}')
+    calls = ToolCall.objects.filter(answer=last).select_related("output")
+    results = [
+        write_result(call.tool_use_id, build_done(call) or _close_call(call))
+        for call in read_decodable(lambda: list(calls))
+    ]
     if results:
         content = wire.join(results)
         append_message(
@@ -137,3 +133,21 @@ def _answer_open_tools(turn: Turn) -> None:
             content=content,
             estimate=ViewMessage.parse(0, "results", content).tokens,
         )
+
+
+def _find_last_message(turn: Turn) -> Message | None:
+    """Return the last message of a turn, without its content, which may be damaged."""
+    return Message.objects.filter(turn=turn).order_by("-seq").only("kind").first()
+
+
+def _close_call(call: ToolCall) -> ToolDone:
+    """Close a call that has not ended."""
+    if call.state == "planned":
+        done = ToolDone(wire.encode(NOT_RUN), "cancelled")
+    else:
+        done = ToolDone(wire.encode(CUT_SHORT), "unknown")
+    # Its other fields may be damaged, and are not what is stored.
+    ToolCall.objects.filter(pk=call.pk).update(
+        state=done.state, output=store_blob(done.content), ended_at=timezone.now()
+    )
+    return done

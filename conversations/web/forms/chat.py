@@ -61,10 +61,10 @@ class StartForm(PromptForm):
 
 
 class DecisionForm(forms.Form):
-    """A person's decision about one call; the digest says which arguments were shown."""
+    """A person's decision about one call; the digest says which arguments are allowed."""
 
     approval_id = forms.IntegerField(min_value=1, max_value=2**63 - 1)
-    digest = forms.CharField(max_length=80)
+    digest = forms.CharField(max_length=80, required=False)
     verdict = forms.ChoiceField(choices=[(name, name) for name in ("once", "chat", "denied")])
 
 
