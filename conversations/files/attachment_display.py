@@ -95,10 +95,10 @@ def map_named_files(conversation: Conversation, contents: Iterable[str]) -> dict
 
 def list_referenced_digests(content: str) -> set[str]:
     """Return the digests of the files that a prompt references."""
-    return {one.digest for one in _list_references(content)}
+    return {one.digest for one in list_references(content)}
 
 
-def _list_references(content: str) -> tuple[attachment_refs.FileReference, ...]:
+def list_references(content: str) -> tuple[attachment_refs.FileReference, ...]:
     """Return the files that a prompt references; none where its content cannot be parsed."""
     try:
         return attachment_refs.list_references(content)
@@ -135,7 +135,7 @@ def _show_embedded(block: dict[str, Any]) -> Attached:
 def expand_for_reading(conversation: Conversation, content: str) -> list[dict[str, Any]]:
     """Return a prompt's blocks with referenced texts inserted and other files described."""
     blocks: list[dict[str, Any]] = read_blocks(content)
-    names = _list_references(content)
+    names = list_references(content)
     if not names:
         return blocks
     files = map_named_files(conversation, [content])

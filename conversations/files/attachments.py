@@ -12,6 +12,7 @@ import base64
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -30,11 +31,13 @@ from conversations.context.tokens.media import MediaError
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
+from conversations.files.attachment_display import list_referenced_digests, list_references
 from conversations.files.document_uploads import Upload, read_upload
 from conversations.files.file_texts import clean_display_name, explain_media_error, explain_refusal
 from conversations.files.workspace.write import find_free_path
 from conversations.log.attachment_texts import expand_attachments
 from conversations.log.erase_functions import erase_texts
+from conversations.log.findings import read_decodable
 from conversations.log.legal_holds import is_owner_held
 from conversations.log.texts import lock_texts_exclusively, store_blob
 from conversations.log.tree import build_path_condition
@@ -192,7 +195,7 @@ def detach_files(*, conversation: Conversation, content: str) -> None:
 
     They wait from now on, however long ago they were uploaded.
     """
-    for digest in {one.digest for one in attachment_refs.list_references(content)}:
+    for digest in list_referenced_digests(content):
         sent = conversation.messages.filter(kind="prompt", content__contains=digest)
         queued = conversation.queued_prompts.filter(content__contains=digest)
         if not sent.exists() and not queued.exists():
@@ -215,14 +218,17 @@ def _list_carried(conversation: Conversation, content: str) -> list[_Facts]:
     hint = {"content__contains": attachment_refs.HINT}
     prompts = conversation.messages.filter(path, kind="prompt", **hint)
     queue = conversation.queued_prompts.filter(**hint)
-    contents = [rows.values_list("content", flat=True) for rows in (prompts, queue)]
+    contents: list[list[str]] = [
+        read_decodable(partial(list, rows.values_list("content", flat=True)))
+        for rows in (prompts, queue)
+    ]
     # Of a file whose text is sent, the text counts.
     sent = Case(When(original=None, then=F("size")), default=Length("data__text"))
     rows = Attachment.objects.filter(conversation=conversation).values_list(
         "data", "media_type", sent, "width", "height", "pages"
     )
     facts = {(row[0], row[1]): row[1:] for row in rows}
-    found = (attachment_refs.list_references(text) for text in chain(*contents, [content]))
+    found = (list_references(text) for text in chain(*contents, [content]))
     keys = [(one.digest, one.media_type) for one in chain.from_iterable(found)]
     return [facts[key] for key in keys if key in facts]
 

@@ -55,12 +55,12 @@ def list_unsent(conversation: Conversation) -> list[tuple[str, str]]:
     return [
         *(
             pair
-            for draft in drafts
+            for draft in read_leniently(lambda: list(drafts))
             for pair in zip(("draft thinking", "draft"), draft, strict=True)
         ),
         *(
             ("waiting", part.text)
-            for content in waiting
+            for content in read_leniently(lambda: list(waiting))
             for part in split_parts(content, conversation)
         ),
     ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.context.view import wire
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.log.contents import read_contents
-from conversations.models import IS_LIVE, Conversation
+from conversations.log.findings import read_leniently
+from conversations.models import IS_LIVE, Conversation, QueuedPrompt
+from conversations.turns.queue import is_damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,8 @@ class Waiting:
     id: str
     text: str
     files: int
+    #: It is not what was sent, and can only be removed.
+    is_damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,13 @@ def read_queue(conversation: Conversation) -> Queue:
     """Return the waiting messages of a conversation; one query when there are none, else two."""
     if not read_contents(conversation).queue:
         return Queue()
-    rows = conversation.queued_prompts.values_list("client_id", "content")
-    found = tuple(_build_waiting(str(client_id), content) for client_id, content in rows)
+    rows = conversation.queued_prompts.all()
+    found = tuple(map(_build_waiting, read_leniently(lambda: list(rows))))
     return Queue(found, bool(found) and conversation.turns.filter(IS_LIVE).exists())
 
 
-def _build_waiting(id: str, content: str) -> Waiting:
-    blocks = wire.decode(content)
+def _build_waiting(row: QueuedPrompt) -> Waiting:
+    blocks = read_blocks(row.content)
     texts = [block["text"] for block in blocks if block["type"] == "text"]
-    return Waiting(id, "\n\n".join(texts), len(blocks) - len(texts))
+    files = len(blocks) - len(texts)
+    return Waiting(str(row.client_id), "\n\n".join(texts), files, is_damaged(row))

@@ -14,10 +14,12 @@ from uuid import UUID
 from django.utils.translation import gettext as _
 
 from conversations.conf import conf
+from conversations.context.view import wire
 from conversations.db import transact
 from conversations.files.attachments import detach_files
 from conversations.log.chain import lock_conversation
 from conversations.log.contents import read_contents
+from conversations.log.findings import read_decodable
 from conversations.log.page_version import lock_and_raise, raise_version
 from conversations.models import Conversation, QueuedPrompt, Turn
 from conversations.rendering.numbers import write_number
@@ -70,8 +72,8 @@ def start_next_prompt(*, conversation_id: int) -> Turn | None:
 
 def open_next_prompt(row: Conversation) -> Turn | None:
     """Make the first waiting message of a locked conversation the next turn."""
-    queued = row.queued_prompts.first() if read_contents(row).queue else None
-    if queued is None or row.deleted_at is not None:
+    queued = _find_first(row) if read_contents(row).queue else None
+    if queued is None or row.deleted_at is not None or is_damaged(queued):
         return None
     return _open_queued(row, queued)
 
@@ -80,9 +82,13 @@ def open_next_prompt(row: Conversation) -> Turn | None:
 def send_next_prompt(*, conversation: Conversation) -> Turn | None:
     """Send the first waiting message now; None if none waits any more."""
     row = lock_for_send(conversation)
-    queued = row.queued_prompts.first()
+    queued = _find_first(row)
     if queued is None:
         return None
+    if is_damaged(queued):
+        raise SendError(
+            "damaged", _("The first of these messages is damaged in the database: remove it.")
+        )
     demand_idle(row)
     demand_slot(row)
     return _open_queued(row, queued)
@@ -92,13 +98,22 @@ def send_next_prompt(*, conversation: Conversation) -> Turn | None:
 def withdraw_prompt(*, conversation: Conversation, client_id: UUID) -> bool:
     """Remove a message from the queue and keep its files unsent; False if it waits no more."""
     row = lock_conversation(conversation.pk)
-    queued = row.queued_prompts.filter(client_id=client_id).first()
+    queued = read_decodable(row.queued_prompts.filter(client_id=client_id).first)
     if queued is None:
         return False
     queued.delete()
     raise_version(row.pk)
     detach_files(conversation=row, content=queued.content)
     return True
+
+
+def _find_first(row: Conversation) -> QueuedPrompt | None:
+    return read_decodable(row.queued_prompts.first)
+
+
+def is_damaged(queued: QueuedPrompt) -> bool:
+    """Return whether a waiting message is not what was sent: it waits until it is removed."""
+    return queued.payload_digest != wire.digest(queued.content)
 
 
 def _open_queued(row: Conversation, queued: QueuedPrompt) -> Turn:

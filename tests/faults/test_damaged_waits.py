@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -22,11 +23,13 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.agent.tool_calls import CUT_SHORT
 from conversations.context.view import wire
 from conversations.db import run_db
+from conversations.inspector.review import list_unsent
 from conversations.models import (
     Approval,
     Blob,
     Conversation,
     Decision,
+    QueuedPrompt,
     ToolCall,
     Turn,
     User,
@@ -279,3 +282,48 @@ async def test_a_call_whose_stored_result_is_gone_does_not_run_again(
     assert (row.state, row.takeovers) == ("done", 1)
     assert (await run_db(read_results, turn.conversation))[2] == (DAMAGED_RESULT, True)
     assert sorted(name for name, _ in toy_tools.ran(ran)) == ["peek", "put"]
+
+
+def spoil_queued() -> None:
+    row = QueuedPrompt.objects.only("pk").get()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE conversations_queuedprompt SET content ="
+            " CAST(CAST(content AS BLOB) || X'C3FF' AS TEXT) WHERE id = %s",
+            [row.pk],
+        )
+
+
+def garble_queued() -> None:
+    QueuedPrompt.objects.update(content='[{"type":"text"')
+
+
+@pytest.mark.parametrize("damage", [pytest.param(spoil_queued, marks=BYTES), garble_queued])
+async def test_a_damaged_message_in_the_queue_waits_and_keeps_no_answer_from_its_end(
+    damage: Callable[[], None], emulator: EmulatorServer, ran: Path, monkeypatch: Any
+) -> None:
+    async with supervising() as supervisor:
+        monkeypatch.setattr(dispatch, "supervisor", supervisor)
+        turn = await waiting(supervisor)
+        await queue("And then?", turn.conversation)
+        await run_db(damage)
+        assert await run_db(open_and_decide, turn, "denied") == 200
+        row = await ended(turn)
+    assert (row.state, row.takeovers) == ("done", 0)
+    await run_db(check_removable, turn.conversation)
+
+
+def check_removable(conversation: Conversation) -> None:
+    """Check that the damaged message is shown, is not sent, and can be removed."""
+    client = Client()
+    client.force_login(conversation.owner)
+    [queued] = QueuedPrompt.objects.only("client_id")
+    page = client.get(reverse("chat", args=[conversation.public_id]))
+    assert "Damaged in the database" in page.content.decode()
+    sent = client.post(reverse("send_queued", args=[conversation.public_id]))
+    assert sent.status_code == 409
+    assert "remove it" in sent.content.decode()
+    list_unsent(conversation)
+    place = reverse("withdraw", args=[conversation.public_id, queued.client_id])
+    assert client.post(place).status_code == 302
+    assert not QueuedPrompt.objects.exists()
