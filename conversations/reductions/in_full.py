@@ -20,7 +20,7 @@ from conversations.log.chain import lock_conversation
 from conversations.log.contents import read_contents
 from conversations.log.turn_state import load_state
 from conversations.models import Conversation, Transformation
-from conversations.reductions.record_change import demand_idle, record_change
+from conversations.reductions.record_change import demand_idle, record_change, refusing_damage
 
 #: The name of the choice, also stored as the setting of its log entry.
 FullChoice = Literal["full_once", "full_always", "full_never"]
@@ -62,6 +62,7 @@ def apply_in_full_ahead(policy: Policy, conversation: Conversation) -> Policy:
 
 
 @transact
+@refusing_damage()
 def choose_in_full(
     *, conversation_id: int, actor_id: int, choice: FullChoice
 ) -> Transformation | None:

@@ -36,6 +36,7 @@ from conversations.reductions.record_change import (
     demand_policy,
     demand_same_body,
     record_change,
+    refusing_damage,
 )
 from conversations.reductions.removed_originals import UNDO
 from conversations.reductions.working_view import find_summary, load_working_view
@@ -47,6 +48,7 @@ _MOVED = gettext_noop("The chat went on since then, so this can no longer be tak
 
 
 @transact
+@refusing_damage()
 def compact_now(
     *,
     conversation_id: int,
@@ -67,6 +69,7 @@ def compact_now(
 
 
 @transact
+@refusing_damage()
 def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation:
     """Replace originals by a notice; raises ManualChangeError."""
     conversation = lock_conversation(conversation_id)
@@ -90,6 +93,7 @@ def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]
 
 
 @transact
+@refusing_damage()
 def include_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
@@ -100,6 +104,7 @@ def include_originals(
 
 
 @transact
+@refusing_damage()
 def edit_summary(
     *, conversation_id: int, actor_id: int, seq: int, text: str
 ) -> Transformation | None:
@@ -132,6 +137,7 @@ def build_rewording(conversation: Conversation, seq: int, text: str, setting: st
 
 
 @transact
+@refusing_damage()
 def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformation:
     """Return to the view before a person's change, as long as nothing followed it."""
     conversation = lock_conversation(conversation_id)

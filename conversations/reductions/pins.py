@@ -24,11 +24,12 @@ from conversations.log.chain import append_row, lock_conversation
 from conversations.log.contents import read_contents
 from conversations.log.path import fold_path, read_path
 from conversations.models import ApiModel, Conversation, Transformation
-from conversations.reductions.record_change import ManualChangeError, record_change
+from conversations.reductions.record_change import ManualChangeError, record_change, refusing_damage
 from conversations.rendering.numbers import write_number
 
 
 @transact
+@refusing_damage()
 def pin_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:

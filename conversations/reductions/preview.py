@@ -26,7 +26,7 @@ from conversations.context.view.edits import Transformation
 from conversations.models import IS_LIVE, ApiCall, Conversation, Proposal
 from conversations.reductions.policy import effective_policy
 from conversations.reductions.proposals import build_change
-from conversations.reductions.record_change import ManualChangeError
+from conversations.reductions.record_change import ManualChangeError, refusing_damage
 from conversations.reductions.reduction_page import list_changes
 from conversations.reductions.shapes import Change
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
@@ -100,30 +100,37 @@ class Offer:
 def build_offer(conversation: Conversation, wanted: str) -> Offer:
     """Return the preview of a choice for the present state of the conversation."""
     try:
-        working = load_working_view(conversation, effective_policy(conversation))
+        with refusing_damage():
+            made = _build_offer(conversation, wanted)
+    except ManualChangeError as error:
+        made = Offer(wanted, error.text)
     except ContextError as error:
         return Offer(wanted, translated(str(error)))
+    if conversation.turns.filter(IS_LIVE).exists():
+        made = replace(made, problem=_("An answer is on its way. Wait until it is done."))
+    return made
+
+
+def _build_offer(conversation: Conversation, wanted: str) -> Offer:
+    working = load_working_view(conversation, effective_policy(conversation))
     made = Offer(wanted)
     match wanted:
         case "results":
-            made = _offer_change(
+            return _offer_change(
                 made,
                 working,
                 by_hand.compact_by_hand(working),
                 _("No old tool result is left to shorten."),
             )
         case "turns":
-            made = _offer_change(
+            return _offer_change(
                 made,
                 working,
                 by_hand.drop_turns_by_hand(working),
                 _("There is no older turn to drop."),
             )
         case _:
-            made = _offer_summary(made, conversation, working)
-    if conversation.turns.filter(IS_LIVE).exists():
-        made = replace(made, problem=_("An answer is on its way. Wait until it is done."))
-    return made
+            return _offer_summary(made, conversation, working)
 
 
 def _offer_change(

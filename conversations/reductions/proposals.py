@@ -39,6 +39,7 @@ from conversations.reductions.record_change import (
     demand_policy,
     demand_same_body,
     record_change,
+    refusing_damage,
 )
 from conversations.reductions.working_view import find_summary, load_working_view
 from conversations.templatetags.recorded import translated
@@ -66,6 +67,7 @@ class SummaryRequest:
 
 
 @transact
+@refusing_damage()
 def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> tuple[int, bool]:
     """Record that a summary, or a new wording of entry `target`, is requested.
 
@@ -162,6 +164,7 @@ def store_answer(
 
 
 @transact
+@refusing_damage()
 def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Transformation:
     """Apply the proposed summary exactly as shown; raises ManualChangeError."""
     conversation = lock_conversation(conversation_id)
@@ -253,10 +256,10 @@ def _build_steps(conversation: Conversation, target: int) -> Summarising:
 
 
 def _record_discarded(conversation: Conversation, proposal: Proposal) -> None:
-    """Record that an accepted text is not wanted; nothing while the settings are invalid."""
+    """Record that an accepted text is not wanted, if settings and messages can be read."""
     try:
         working = load_working_view(conversation, demand_policy(conversation))
-    except ManualChangeError:
+    except (ManualChangeError, ContextError):
         return
     trigger = by_hand.build_trigger(working)
     change = build_unapplied(working.view, "summary", trigger, "rejected", _DISCARDED)

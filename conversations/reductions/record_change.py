@@ -2,14 +2,17 @@
 
 A running turn works on the view it has read, so another change would make the sent request differ
 from the record. So manual changes are refused while a turn is live. A change is compared with its
-preview by the digest of the `messages` array.
+preview by the digest of the `messages` array. One that needs damaged content is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.utils.translation import gettext as _
 
-from conversations.context.errors import ContextError
+from conversations.context.errors import ContextError, WireError
 from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation as Change
@@ -23,6 +26,19 @@ from conversations.templatetags.recorded import translated
 
 class ManualChangeError(RefusalError):
     """The change is refused; `text` is the reason for the person, `code` selects the status."""
+
+
+@contextmanager
+def refusing_damage() -> Iterator[None]:
+    """Raise ManualChangeError where content cannot be read; also a decorator."""
+    try:
+        yield
+    except WireError as error:
+        words = _(
+            "This needs a part of the chat that is damaged in the database, so it cannot be done."
+            " You can still send messages."
+        )
+        raise ManualChangeError("damaged", words) from error
 
 
 def demand_idle(conversation: Conversation) -> None:
