@@ -3,7 +3,7 @@
 People log in where all of the site logs in, so that attempts are counted and second factors asked
 for in one place; a password is changed in one place only.
 Permission for a table is checked before a row is looked up, so that the response does not reveal
-which rows exist.
+which rows exist. Rows with a text that cannot be decoded are shown with what can be.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 
 from agentweb.site.admin_jobs import JOBS, group_tables
@@ -43,6 +44,7 @@ class ReviewSite(AdminSite):
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         # Tables are imported after this site.
         from conversations.budgets.money_records import changed_by
+        from conversations.log.findings import read_leniently
 
         table = getattr(view, "__self__", None)
 
@@ -52,6 +54,8 @@ class ReviewSite(AdminSite):
                 raise PermissionDenied
             try:
                 with changed_by(request.user.pk, _read_reason(request)):
+                    if request.method in ("GET", "HEAD"):
+                        return read_leniently(lambda: _render(view(request, *args, **kwargs)))
                     return view(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
                 # A number or text in the URL that does not fit any database column.
@@ -84,6 +88,11 @@ class ReviewSite(AdminSite):
 
     def password_change(self, request: HttpRequest, extra_context: Any = None) -> Any:
         return redirect("account_settings")
+
+
+def _render(response: HttpResponse) -> HttpResponse:
+    """Render a page at once, because its template reads rows, too."""
+    return response.render() if isinstance(response, SimpleTemplateResponse) else response
 
 
 def _read_reason(request: HttpRequest) -> str:

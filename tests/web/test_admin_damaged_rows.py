@@ -1,0 +1,78 @@
+"""Staff see lists and pages of the record whatever of it is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from conversations.models import (
+    ApiCall,
+    Approval,
+    Blob,
+    Conversation,
+    Envelope,
+    Message,
+    ToolCall,
+    Transformation,
+    Turn,
+)
+from tests.support import toy_tools
+from tests.support.approval_turns import POST, waiting_turn
+from tests.support.damaged_rows import put_bytes, unguarded
+from tests.support.stored_turns import played
+from tests.web.test_admin_review import superuser
+
+pytestmark = pytest.mark.django_db
+SHOWN = (Conversation, Turn, ApiCall, Transformation, ToolCall, Approval)
+COLUMNS = [
+    (Message, "content"), (ToolCall, "input"), (ToolCall, "name"), (Blob, "text"),
+    (Approval, "words"), (Approval, "reason"), (Transformation, "note"), (Turn, "error_text"),
+    (ApiCall, "model"), (Envelope, "text"), (Conversation, "instructions"),
+]  # fmt: skip
+
+
+def list_pages() -> Iterator[str]:
+    """Yield the addresses of the lists, of each row's page, and of what the pages link to."""
+    for kind in SHOWN:
+        name = f"admin:conversations_{kind._meta.model_name}"
+        yield reverse(f"{name}_changelist")
+        for key in kind._default_manager.values_list("pk", flat=True):
+            yield reverse(f"{name}_change", args=[key])
+            if kind is Conversation:
+                yield reverse("admin:conversation_read", args=[key])
+            if kind is ApiCall:
+                yield reverse("admin:apicall_body", args=[key])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(
+            "bytes", marks=pytest.mark.only_database("sqlite", "PostgreSQL stores no other bytes")
+        ),
+        "garbled",
+    ],
+)
+@pytest.mark.parametrize(("kind", "column"), COLUMNS)
+def test_pages_of_the_record_open_with_a_text_that_cannot_be_read(
+    kind: Any, column: str, how: str, monkeypatch: Any, tmp_path: Path
+) -> None:
+    toy_tools.install(monkeypatch, tmp_path / "ran")
+    played("bea")
+    waiting_turn(POST)
+    pages = list(list_pages())
+    if how == "bytes":
+        for key in list(kind._default_manager.values_list("pk", flat=True)):
+            put_bytes(kind(pk=key), column)
+    else:
+        with unguarded():
+            kind._default_manager.update(**{column: '[{"a"'})
+    client = superuser()
+    for page in pages:
+        # A request that cannot be rebuilt is refused in words.
+        expected = (200, 409) if page.endswith("/body/") else (200,)
+        assert client.get(page).status_code in expected, page
