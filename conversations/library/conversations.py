@@ -31,7 +31,7 @@ from conversations.turns.prompts import lock_owner
 from conversations.turns.turns import request_stop
 
 MOST_TITLE_CHARS = 200
-#: Starred conversations, which are all on the first page of the list.
+#: Most starred conversations, which are all on the first page of the list; no star is added above.
 MOST_STARRED = 100
 
 
@@ -60,8 +60,8 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
 def star_conversation(*, conversation: Conversation, is_starred: bool) -> None:
     """Star the conversation, which keeps it at the top of the list, or remove the star.
 
-    One in the archive comes back to the list. Raises LibraryError: the list shows no more starred
-    ones, and these nowhere else.
+    One in the archive comes back to the list. Raises LibraryError where too many have one: the
+    list's first page shows them all.
     """
     lock_owner(conversation.owner_id)
     if not is_starred:

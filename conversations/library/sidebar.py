@@ -20,7 +20,6 @@ from django.utils.dateformat import format as dated
 from django.utils.translation import gettext as _
 
 from conversations.library.access import IN_TRASH, list_kept
-from conversations.library.conversations import MOST_STARRED
 from conversations.library.folders import list_folders
 from conversations.log.legal_holds import is_held
 from conversations.models import IS_LIVE, Conversation, Folder, Turn, User
@@ -43,7 +42,8 @@ def read_sidebar(
     page, more = _read_page(unfiled, place)
     starred: list[Conversation] = []
     if place is None and not archived:
-        starred = list(rows.exclude(pinned_at=None).order_by("-pinned_at", "-id")[:MOST_STARRED])
+        # All of them: these stand nowhere else, and some people have more than may be added to.
+        starred = list(rows.exclude(pinned_at=None).order_by("-pinned_at", "-id"))
     groups: dict[str, list[ConversationRow]] = {}
     for row in page:
         groups.setdefault(name_period(row.updated_at, now), []).append(build_row(row, current))
