@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 from csp.middleware import CSPMiddleware
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY, logout
+from django.contrib.auth.views import redirect_to_login
 from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
     HttpResponsePermanentRedirect,
+    QueryDict,
 )
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
@@ -23,7 +25,7 @@ from django.shortcuts import redirect, resolve_url
 from django.urls import reverse
 from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
-from django.utils.http import urlencode
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_htmx.http import HttpResponseClientRedirect
 
 from conversations.accounts.devices import shorten_address
@@ -153,13 +155,29 @@ class ReasonFirst(MiddlewareMixin):
 class LogInFirst(MiddlewareMixin):
     """Respond with 401 to a fragment's request without a session: its page shows the log-in.
 
-    The browser would follow a redirect invisibly and take the log-in page for the fragment.
+    The browser would follow a redirect invisibly and take the log-in page for the fragment. Who
+    sent a form comes back to the page with the form: many addresses of forms are no pages.
     """
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        sent_on = urlsplit(response.headers.get("Location", "")).path
-        if request.headers.get("HX-Request") and sent_on == resolve_url(settings.LOGIN_URL):
+        sent_on = urlsplit(response.headers.get("Location", ""))
+        if sent_on.path != resolve_url(settings.LOGIN_URL):
+            return response
+        if request.headers.get("HX-Request"):
             return HttpResponse(status=401)
+        # Logging out leads there too, and back to nowhere.
+        is_to_return = QueryDict(sent_on.query).get("next") == request.get_full_path()
+        if request.method == "POST" and is_to_return:
+            return redirect_to_login(_read_page_of_form(request))
         return response
+
+
+def _read_page_of_form(request: HttpRequest) -> str:
+    """Return the page of this site that the form was sent from, or the first page."""
+    sender = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(sender, {request.get_host()}):
+        return "/"
+    parts = urlsplit(sender)
+    return parts.path + (f"?{parts.query}" if parts.query else "")

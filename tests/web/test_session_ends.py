@@ -92,3 +92,25 @@ def test_without_limits_a_session_goes_on(settings: Any, client: Client) -> None
     begin_session(session)
     assert renew_session(session, 9e9)
     assert session.get_expiry_age() > 24 * HOUR * 365
+
+
+def location(path: str, **headers: str) -> str:
+    """Return where a stranger's form is sent."""
+    answer = Client().post(path, headers=headers)
+    assert answer.status_code == 302
+    found: str = answer["Location"]
+    return found
+
+
+def test_who_sends_a_form_without_a_session_comes_back_to_the_page_with_the_form() -> None:
+    """Some addresses of forms are no pages: after the log-in there was a blank 405."""
+    page = "http://testserver/settings/data/?a=1"
+    back = "/accounts/login/?next=/settings/data/%3Fa%3D1"
+    assert location("/settings/data/import/", Referer=page) == back
+    for sender in ("", "http://elsewhere.example/settings/data/", "javascript:x"):
+        assert location("/usage/limit/", Referer=sender) == "/accounts/login/?next=/"
+
+
+def test_logging_out_does_not_lead_back(client: Client) -> None:
+    answer = client.post("/accounts/logout/", headers={"Referer": "http://testserver/usage/"})
+    assert answer["Location"] == "/accounts/login/"
