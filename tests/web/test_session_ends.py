@@ -16,6 +16,7 @@ from conversations.accounts.session_ends import begin_session, renew_session
 from conversations.models import Session
 from tests.support import people_and_turns
 from tests.web.pages import client_of
+from tests.web.tags import acting
 
 pytestmark = pytest.mark.django_db
 HOUR = 3_600
@@ -114,3 +115,17 @@ def test_who_sends_a_form_without_a_session_comes_back_to_the_page_with_the_form
 def test_logging_out_does_not_lead_back(client: Client) -> None:
     answer = client.post("/accounts/logout/", headers={"Referer": "http://testserver/usage/"})
     assert answer["Location"] == "/accounts/login/"
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "older than your session"), ("de", "älter")]
+)
+def test_a_form_of_an_older_session_is_refused_on_a_page_of_ours(language: str, words: str) -> None:
+    """As when somebody has logged in anew in another tab."""
+    browser = Client(enforce_csrf_checks=True)
+    answer = browser.post("/settings/chat/", headers={"Accept-Language": language})
+    assert answer.status_code == 403
+    html = answer.content.decode()
+    assert words in html
+    assert "CSRF" not in html
+    assert not acting(html)
