@@ -2,7 +2,7 @@
  *
  * Without a session a request, also for a fragment, gets a 401. Then the log-in is shown as a dialog on the page;
  * afterwards the page has a new token and repeats the request. A 403 may only mean that the token is old: a user
- * who is logged in already gets a new token without a dialog.
+ * who is logged in already gets a new token without a dialog. A form that leaves the page asks before it is sent.
  */
 "use strict";
 (() => {
@@ -17,6 +17,8 @@
   /** The address of the log-in; its other ways lead back to this page. */
   const address = () => `${dialog.dataset.url}?${new URLSearchParams({ next: location.pathname + location.search })}`;
 
+  const ask = () => fetch(address(), { headers: { "HX-Request": "true" } });
+
   const say = (text) => {
     const note = document.createElement("p");
     note.className = "error";
@@ -26,18 +28,18 @@
   };
 
   /** Log in, or find that the user is logged in; then call `next`, or `instead` if the dialog is closed. */
-  async function logIn(next, instead = () => {}) {
+  async function logIn(next, instead = () => {}, answer = null) {
     after.push({ next, instead });
     if (isAsking) return;
     isAsking = true;
-    await show(fetch(address(), { headers: { "HX-Request": "true" } }));
+    await show(answer ?? ask());
   }
 
   /** Use the session of another tab, if it is the same person's. */
   async function isBack() {
     const holder = document.createElement("div");
     try {
-      holder.innerHTML = await (await fetch(address(), { headers: { "HX-Request": "true" } })).text();
+      holder.innerHTML = await (await ask()).text();
     } catch {
       return false;
     }
@@ -126,6 +128,27 @@
     notice();
   });
   document.addEventListener("agentweb:delivered", notice);
+
+  // Forms that the browser sends itself: the page and what was filled in would be left for the log-in.
+  const asked = new WeakSet();
+  const sure = new WeakSet();
+  document.addEventListener("submit", (event) => {
+    const { target: form, submitter } = event;
+    if (form.getAttribute("method") !== "post" || dialog.contains(form) || submitter?.matches("[hx-post]")) return;
+    if (form.matches("#composer, [hx-post], [data-passkey]")) return;
+    if (!form.querySelector("textarea, select, input:not([type=hidden])") || sure.delete(form)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (asked.has(form)) return;
+    asked.add(form);
+    const send = () => {
+      asked.delete(form);
+      sure.add(form);
+      form.requestSubmit(submitter);
+    };
+    // A server that does not answer says so when the form is sent.
+    ask().then((answer) => (answer.ok ? logIn(send, () => asked.delete(form), answer) : send()), send);
+  }, true);
 
   // The server also closes the socket when the session is over.
   document.addEventListener("agentweb:out", async () => {

@@ -83,7 +83,8 @@ async def test_enter_begins_a_line_on_a_touch_screen(
         # Who chose that Enter sends is not asked what the screen is.
         await phone.goto(f"{served.url}/settings/chat/")
         await phone.get_by_label("sends; Shift+Enter begins a line").check()
-        await phone.get_by_role("button", name="Save").click()
+        async with phone.expect_navigation():
+            await phone.get_by_role("button", name="Save").click()
         await expect_keys(phone, served, "Enter Send", "Shift Enter New line")
         await phone.goto(f"{served.url}/c/new/")
         await expect(box).to_have_attribute("enterkeyhint", "send")
@@ -93,5 +94,6 @@ async def test_enter_begins_a_line_on_a_touch_screen(
     finally:
         await phone.goto(f"{served.url}/settings/chat/")
         await phone.get_by_label("sends, but begins a line on a touch screen").check()
-        await phone.get_by_role("button", name="Save").click()
+        async with phone.expect_navigation():
+            await phone.get_by_role("button", name="Save").click()
         await context.close()

@@ -102,3 +102,20 @@ async def test_a_draft_and_its_files_are_shown_to_their_writer_alone(
     await expect(page.locator(".file-chip[data-file]")).to_contain_text("letter.txt")
     await become(page, served, "eve")
     await expect(page.locator("#text")).to_have_value("Of eve")
+
+
+async def test_a_form_that_is_sent_after_the_session_is_sent_when_its_writer_is_back(
+    page: Page, serve_app: Serve, watch: Watch
+) -> None:
+    """With its file, where it has one; without scripts the log-in leads back to the empty form."""
+    served = serve_app()
+    await set_up(page, served)
+    await page.goto(f"{served.url}/settings/prompts/new/")
+    await page.fill("[name=title]", "Weekly report")
+    await page.locator("main [name=text]").fill("Long and careful words")
+    await page.context.clear_cookies(name="sessionid")
+    await page.get_by_role("button", name="Save").click()
+    await log_in_here(page)
+    await page.wait_for_url("**/settings/prompts/")
+    await expect(page.locator("main")).to_contain_text("Weekly report")
+    watch.errors.clear()

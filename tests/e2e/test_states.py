@@ -237,7 +237,8 @@ async def test_an_answer_that_ends_unseen_marks_its_tab(page: Page, titled: Serv
     await set_up(page, titled)
     await page.goto(f"{titled.url}/settings/chat/")
     await page.get_by_label("Notify me when an answer is done").check()
-    await page.get_by_role("button", name="Save").click()
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Save").click()
     await page.add_init_script("window.isAway = true")
     await start_chat(page, titled, "Answer in 300 words")
     await ended(page, 1)
@@ -264,10 +265,12 @@ async def test_settings_count_at_once_and_on_every_page(page: Page, titled: Serv
     assert await page.evaluate("getComputedStyle(document.documentElement).fontSize") == "20px"
     await page.get_by_label("Light").check()
     await page.get_by_label("Normal").check()
-    await page.get_by_role("button", name="Save").click()
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Save").click()
     await page.goto(f"{titled.url}/settings/chat/")
     await page.get_by_label("begins a line; Ctrl").check()
-    await page.get_by_role("button", name="Save").click()
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Save").click()
     await page.goto(f"{titled.url}/c/new/")
     await page.fill("#text", "One")
     await page.locator("#text").press("Enter")
