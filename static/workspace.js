@@ -1,4 +1,4 @@
-/* agentweb: files dropped on the workspace page are sent with its form; too large ones are refused before. */
+/* agentweb: files dropped on the workspace page are sent with its form. */
 "use strict";
 (() => {
   const form = document.querySelector("#upload");
@@ -6,13 +6,6 @@
   const input = form.elements.files;
   const state = document.querySelector("#upload-state");
 
-  const tooBig = () => [...input.files].find((file) => file.size > Number(form.dataset.most));
-  input.addEventListener("change", () => {
-    const file = tooBig();
-    const isMany = input.files.length > Number(form.dataset.mostFiles);
-    state.textContent = isMany ? form.dataset.many : file ? form.dataset.big.replace("%s", file.name) : "";
-    input.setCustomValidity(state.textContent);
-  });
   form.addEventListener("submit", () => {
     state.textContent = form.dataset.busy;
     form.setAttribute("aria-busy", "true");

@@ -40,6 +40,7 @@ TAKERS: dict[str, Callable[[], int]] = {
     "files": lambda: media.MOST_BYTES,
     "workspace": lambda: min(MOST_UPLOADS * conf.workspace_file_bytes, conf.workspace_bytes),
     "import": lambda: conf.max_import_bytes,
+    "import_prompts": lambda: conf.max_import_bytes,
     "admin:budgets_import": _of_page,
     "admin:prices_import": _of_page,
 }

@@ -15,6 +15,8 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from conversations.conf import conf
+from conversations.files.file_texts import format_megabytes
 from conversations.saved_prompts.saved_prompts import (
     PromptRefused,
     add_prompt,
@@ -168,7 +170,11 @@ def use(request: HttpRequest, prompt_id: UUID) -> HttpResponse:
 
 
 def _render_page(request: HttpRequest, found: dict[str, Any], status: int = 200) -> HttpResponse:
-    context = build_page_context(request) | found | {"tab": "prompts"}
+    limits = {
+        "most_bytes": conf.max_import_bytes,
+        "most": format_megabytes(conf.max_import_bytes),
+    }
+    context = build_page_context(request) | found | limits | {"tab": "prompts"}
     return render(request, "conversations/settings/prompts.html", context, status=status)
 
 

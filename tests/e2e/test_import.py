@@ -47,6 +47,25 @@ async def test_a_recorded_conversation_opens_and_goes_on(
     await page.goto("about:blank")
 
 
+async def test_a_file_that_is_too_big_is_refused_before_it_is_uploaded(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    for path in ("/settings/data/", "/settings/prompts/", "/files/"):
+        await page.goto(f"{served.url}{path}")
+        form = page.locator("form[data-most]")
+        assert int(await form.get_attribute("data-most") or "") >= 4_000_000
+        await form.evaluate("form => { form.dataset.most = '3'; }")
+        file = form.locator("[type=file]")
+        for name, is_big in (("small.json", False), ("large.json", True)):
+            body = b"12345" if is_big else b"1"
+            chosen = {"name": name, "mimeType": "application/json", "buffer": body}
+            await file.set_input_files([chosen])  # type: ignore[list-item]
+            words = f"{name} is too big: a file may have at most" if is_big else ""
+            await expect(form.locator("[role=status]")).to_contain_text(words)
+            assert await file.evaluate("file => file.checkValidity()") is not is_big
+
+
 def rows(served: Served, sql: str) -> list[tuple[object, ...]]:
     database = sqlite3.connect(f"file:{served.database}?mode=ro", uri=True)
     try:

@@ -36,6 +36,7 @@ def chunks(size: int) -> Iterator[bytes]:
         ("/nothing/", SMALL - AROUND), ("/%ff", SMALL - AROUND), ("/é", SMALL - AROUND),
         ("/files/attached/", MOST_BYTES), ("/files/attached/?x=/nothing/", MOST_BYTES),
         ("/settings/data/import/", conf.max_import_bytes),
+        ("/settings/prompts/import/", conf.max_import_bytes),
         ("/files/", conf.workspace_bytes), ("/c/start/", 104 * MB),
     ],
 )  # fmt: skip

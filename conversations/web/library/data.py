@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from conversations.accounts.people import save_preferences
 from conversations.conf import conf
 from conversations.files.attachments import drop_unsent
+from conversations.files.file_texts import format_megabytes
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations, is_erasure_pending
 from conversations.library.folders import delete_folders
@@ -40,6 +41,8 @@ def render_data_page(
     context = build_page_context(request) | {
         "counts": count_conversations(user),
         "most_megabytes": conf.max_import_bytes // 1_000_000,
+        "most_bytes": conf.max_import_bytes,
+        "most": format_megabytes(conf.max_import_bytes),
         "trash_days": conf.trash_days,
         "limits": find_limits(user),
         "held": list_held(user.pk).count(),
