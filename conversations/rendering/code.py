@@ -25,6 +25,11 @@ MAX_LINE = 1_000
 #: Characters that are coloured together: longer code is coloured in parts of whole lines.
 MAX_PART = 12_000
 
+#: Most characters of code that is kept with its colours, and most pieces of it: the code of an
+#: answer is coloured as it is streamed, and again when the answer is stored.
+KEPT_CHARS, MOST_KEPT = 1_000, 256
+_kept: dict[tuple[str, str], str] = {}
+
 #: Languages that are highlighted, by the names models write after the fence.
 LANGUAGES = {
     name: lexer
@@ -91,13 +96,20 @@ def highlight_code(code: str, language: str, allowance: HighlightTime) -> str:
     is_wide = any(len(line) > MAX_LINE for line in code.split("\n"))
     if lexer == "text" or len(code) > MAX_CHARS or is_wide or allowance.left <= 0:
         return escape(code)
+    if (shown := _kept.get((lexer, code))) is not None:
+        return shown
     found: list[str] = []
     for part in _split(code):
         spans = _spans(part, _load_lexer(lexer), allowance)
         if spans is None:
             return escape(code)
         found += spans
-    return "".join(found)
+    shown = "".join(found)
+    if len(code) <= KEPT_CHARS:
+        if len(_kept) >= MOST_KEPT:
+            _kept.clear()
+        _kept[lexer, code] = shown
+    return shown
 
 
 def _split(code: str) -> Iterator[str]:
