@@ -1,17 +1,19 @@
 """Rendering a running answer: each block once when it is closed, and the unfinished tail.
 
-A top-level block is closed when the next one has begun on a complete line: nothing that follows can
-change it (except a reference definition, which is why the finished answer is rendered once in
-full). The total cost is linear in the answer whatever its shape: a long code block is closed in
-slices, which are coloured as they close, a long list item by item, a long table row by row, and any
-other long tail is rendered again only when it has grown by a sixteenth (by a half when it is of an
-expensive kind). Beyond `MAX_BLOCK` it is shown as written. The parts of a block are joined in the
-page (`static/streamed.js`), so that a reader sees one block that grows.
+A top-level block is closed when a blank line has ended it, or when the next one has begun on a
+complete line: nothing that follows can change it (except a reference definition, which is why the
+finished answer is rendered once in full). The total cost is linear in the answer whatever its
+shape: a long code block is closed in slices, which are coloured as they close, a long list item by
+item, a long table row by row, and any other long tail is rendered again only when it has grown by a
+sixteenth (by a half when it is of an expensive kind). Beyond `MAX_BLOCK` it is shown as written.
+The parts of a block are joined in the page (`static/streamed.js`), so that a reader sees one block
+that grows.
 
 Most of what arrives are words of a sentence. Words that go on a line which ends with a word change
 no markup: they are put where the text of a short tail ends, without parsing, which takes a
 twentieth of the time. What they are must be certain whatever stands before them: letters, digits,
-single spaces, and marks of a sentence that stand behind a word.
+single spaces, and marks of a sentence that stand behind a word. In a code block that is open,
+without colours as yet, that is all of ASCII but what may close it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from conversations.rendering.markdown import (
     parse_markdown,
     render_tokens,
 )
-from conversations.rendering.plain import render_plain, replace_controls
+from conversations.rendering.plain import escape_text, render_plain, replace_controls
 from conversations.rendering.sanitise import clean_html
 
 #: Tails up to this many characters are rendered each time; longer ones wait.
@@ -43,6 +45,14 @@ _WORD = r"[^\W_]+(?:['’-][^\W_]+)*[.,;:!?]?"
 _WORDS = re.compile(rf"{_WORD}(?: {_WORD})* ?")
 #: The word with which a line ends, its mark, and the space behind it.
 _LAST_WORD = re.compile(rf"(?:^|[ \t])({_WORD})( ?)\Z", re.MULTILINE)
+#: What goes on a code block that is open, and the tags behind that.
+_CODE = re.compile(r"[\t\n -_a-}]*")
+_CODE_TAGS = "</code></pre></div>\n"
+#: Tails that are one heading or paragraph.
+_ALONE = [[f"{name}_open", "inline", f"{name}_close"] for name in ("paragraph", "heading")]
+_BLANK = re.compile(r"[ \t]*\n")
+#: Blocks that a blank line ends for good.
+_ENDED = {"paragraph_open", "heading_open", "hr", "fence", "blockquote_open", "html_block"}
 #: The tags behind the last text of a tail; of code more than its text may change.
 _TAGS = re.compile(r"(?:</(?!code)[a-z0-9]+>|\n)*\Z")
 #: Characters in which the last word, and the last tags, are looked for.
@@ -63,6 +73,13 @@ class Incremental:
         self._tail = _EMPTY
         #: Whether the tail shows all of the text.
         self._is_shown = True
+        #: Where the tail can go on without parsing, if anywhere, the last word there with the space
+        #: behind it, and whether both are of this tail.
+        self._place: int | None = None
+        self._word = ""
+        self._is_placed = False
+        #: Whether the tail is an open code block; whether it is one heading or paragraph.
+        self._is_code = self._is_alone = False
         #: Whether the tail continues a block whose beginning is closed.
         self._part = Part()
         #: Whether code is coloured now; in the finished answer it always is.
@@ -81,15 +98,28 @@ class Incremental:
         """Add text; the tail is unchanged when there was too little of it."""
         if self._goes_on(text):
             return _EMPTY, self._tail
+        ended = _EMPTY
+        head, blank, rest = text.partition("\n\n")
+        if blank and self._is_alone and self._goes_on(head):
+            ended, self._text, text = self._tail, "", rest
+            self._tail, self._part, self._is_alone, self._due = _EMPTY, Part(), False, 0
+        if not (self._text or self._held) and self._begin_paragraph(text):
+            return ended, self._tail
+        closed = self._parse(text)
+        return SafeString(ended + closed) if ended else closed, self._tail
+
+    def _parse(self, text: str) -> SafeString:
+        """Add any text; return what it closes."""
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
         self._text += replace_controls(text.removesuffix(self._held))
-        self._hold_signs()
+        if not (self._is_code and _CODE.fullmatch(text)):
+            self._hold_signs()
         self._is_shown = not SHORT < len(self._text) < self._due
         if not self._is_shown:
-            return _EMPTY, self._tail
+            return _EMPTY
         self.parsed += len(self._text)
-        is_costly = False
+        is_costly = self._is_placed = self._is_code = self._is_alone = False
         try:
             parsed = parse_markdown(self._text)
             is_costly = parsed.env["steps"] < 0
@@ -97,28 +127,58 @@ class Incremental:
         except TooCostly:
             is_costly, closed = True, self._as_written()
         self._due = len(self._text) * (24 if is_costly else 17) // 16
-        return closed, self._tail
+        return closed
+
+    def _begin_paragraph(self, words: str) -> bool:
+        """Begin a paragraph with words and nothing else; return whether that was so."""
+        if not (words[:1].isalpha() and _WORDS.fullmatch(words)) or len(words) > SHORT:
+            return False
+        shown = words.rstrip(" ")
+        self._text, self._tail = words, SafeString(f"<p>{shown}</p>\n")
+        self._word = words[shown.rfind(" ") + 1 :]
+        self._place, self._is_placed, self._is_alone = len("<p>") + len(shown), True, True
+        self._is_shown, self._is_code = True, False
+        return True
 
     def _goes_on(self, text: str) -> bool:
-        """Add words to the last line, where nothing else can change; return whether that was so."""
-        size = len(self._text)
-        whole = size + len(text)
-        if not self._is_shown or self._held or size <= WHOLE < whole or whole > SHORT:
+        """Add words, or code, where nothing else can change; return whether that was so."""
+        whole = len(self._text) + len(text)
+        most = WHOLE if not self._is_alone and len(self._text) <= WHOLE else SHORT
+        if not self._is_shown or self._held or whole > most:
             return False
-        last = _LAST_WORD.search(self._text, max(0, size - _NEAR))
-        if last is None or not _WORDS.fullmatch(last[0].lstrip() + text):
+        if not self._is_placed:
+            self._find_place()
+        if self._place is None:
             return False
-        word, gap = last.groups()
-        if word.isdigit() and not gap:
-            # With a full stop it may be the number of an item.
-            return False
-        tags = _TAGS.search(self._tail, max(0, len(self._tail) - _NEAR))
-        if tags is None or not self._tail.endswith(word, 0, tags.start()):
-            return False
-        shown = f"{gap}{text}".rstrip(" ")
-        self._tail = _put_words(self._tail, shown, tags.start())
+        if self._is_code:
+            if not _CODE.fullmatch(text) or _ends_with_space(self._text + text):
+                return False
+            shown = escape_text(text)
+        else:
+            words = self._word + text
+            # A number may be that of an item, with a full stop behind it.
+            if self._word.isdigit() or not _WORDS.fullmatch(words):
+                return False
+            gap = " " if self._word.endswith(" ") else ""
+            shown = f"{gap}{text}".rstrip(" ")
+            self._word = words[words.rstrip(" ").rfind(" ") + 1 :]
+        at = self._place
+        self._tail = SafeString(f"{self._tail[:at]}{shown}{self._tail[at:]}")
+        self._place = at + len(shown)
         self._text += text
         return True
+
+    def _find_place(self) -> None:
+        """Find where the tail can go on without parsing, and the last word there."""
+        self._place, self._is_placed = None, True
+        if self._is_code:
+            if not _ends_with_space(self._text):
+                self._place = len(self._tail) - len(_CODE_TAGS)
+            return
+        last = _LAST_WORD.search(self._text, max(0, len(self._text) - _NEAR))
+        tags = _TAGS.search(self._tail, max(0, len(self._tail) - _NEAR))
+        if last and tags and self._tail.endswith(last[1], 0, tags.start()):
+            self._place, self._word = tags.start(), last[1] + last[2]
 
     def _hold_signs(self) -> None:
         begun = self._text.rfind("\n") + 1
@@ -138,8 +198,11 @@ class Incremental:
             return SafeString(closed + cut)
         if len(self._text) > MAX_BLOCK:
             return SafeString(closed + self._as_written())
-        env["is_coloured"] = self.is_coloured and not _is_open(tokens[last:], lines[line:])
+        is_open = _is_open(tokens[last:], lines)
+        env["is_coloured"] = self.is_coloured and not is_open
         self._tail = _safe(render_tokens(mark(tokens[last:], self._part), env))
+        self._is_code = is_open and _goes_on_as_written(tokens[last], lines)
+        self._is_alone = [one.type for one in tokens[last:]] in _ALONE
         return closed
 
     def _cut(self, tokens: list[Token], lines: list[str]) -> SafeString:
@@ -186,24 +249,41 @@ def _safe(fragment: str) -> SafeString:
     return mark_safe(clean_html(fragment))  # noqa: S308 - cleaned in this line
 
 
-def _put_words(tail: SafeString, words: str, at: int) -> SafeString:
-    """Put words that need no escape into a tail."""
-    return mark_safe(f"{tail[:at]}{words}{tail[at:]}")  # noqa: S308 - letters and marks of sentences
-
-
 def _last_block(tokens: list[Token], lines: list[str]) -> tuple[int, int]:
-    """Return token and line of the last top-level block whose first line is complete."""
+    """Return token and line of the first top-level block that what follows may change.
+
+    Those before are ended by a blank line, or by the first line of the next one if it is complete.
+    """
     starts: dict[int, int] = {}
     for at, token in enumerate(tokens):
         if token.level == 0 and token.nesting >= 0 and token.map:
             starts.setdefault(token.map[0], at)
-    whole = [(at, line) for line, at in starts.items() if lines[line].endswith("\n")]
-    return whole[-1] if whole else (0, 0)
+    found, following = (0, 0), [*starts.values(), len(tokens)]
+    for (line, at), after in zip(starts.items(), following[1:], strict=True):
+        if lines[line].endswith("\n"):
+            found = at, line
+        end = (tokens[at].map or (0, 0))[1]
+        if tokens[at].type in _ENDED and end < len(lines) and _BLANK.fullmatch(lines[end]):
+            found = after, end + 1
+    return found
 
 
 def _is_open(tokens: list[Token], lines: list[str]) -> bool:
     """Return whether a text is one code block that is not closed."""
-    return bool(tokens) and tokens[0].type == "fence" and not _is_closed(tokens[0], lines)
+    if not tokens or tokens[0].type != "fence" or not tokens[0].map:
+        return False
+    return not _is_closed(tokens[0], lines[tokens[0].map[0] :])
+
+
+def _goes_on_as_written(block: Token, lines: list[str]) -> bool:
+    """Return whether what follows in an open code block is shown as it is written."""
+    opening = lines[block.map[0]] if block.map else ""
+    return opening.startswith(block.markup) and opening.endswith("\n")
+
+
+def _ends_with_space(code: str) -> bool:
+    """Return whether the last line has nothing but space as yet, which the parser leaves out."""
+    return code.rpartition("\n")[2].isspace()
 
 
 def _is_closed(block: Token, lines: list[str]) -> bool:

@@ -17,6 +17,11 @@ def replace_controls(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
+def escape_text(text: str) -> str:
+    """Return ASCII as it is written between tags, in the form of `clean_html`."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def render_plain(text: str) -> SafeString:
     """Return text that is not Markdown, or could not be rendered, as one paragraph."""
     return format_html('<p class="plain">{}</p>', link_addresses(replace_controls(text)))

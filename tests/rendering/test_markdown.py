@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from threading import Thread
 
@@ -12,7 +11,7 @@ from conversations import rendering
 from conversations.rendering import (
     Incremental,
     clean_html,
-    markdown,
+    code,
     mathml,
     render_markdown,
     render_plain,
@@ -144,197 +143,6 @@ CORPUS = (
 )
 
 
-@pytest.mark.parametrize("source", CORPUS)
-def test_the_pieces_of_an_answer_are_the_whole_answer(source: str) -> None:
-    for seed in range(12):
-        chance = random.Random(seed)
-        incremental, closed, tail, at = Incremental(), "", "", 0
-        while at < len(source):
-            step = chance.randint(1, 9)
-            more, tail = incremental.feed(source[at : at + step])
-            closed, at = closed + more, at + step
-        assert closed + tail == render_markdown(source)
-
-
-#: What may stand before, within and behind words, and changes what they are.
-SIGNS = (
-    *("\n", "\n\n", "  ", "  \n", "\t", "    ", "\\", "**", "*", "_", "__", "`", "``"),
-    *("```py\n", "~~~\n", "[", "]", "(", ")", "](", "[foo]: ", "'", '"', "$", "$$", "\\("),
-    *("\\)", "\\[", "\\]", "- ", "> ", "# ", "1", "12", "2.", "1) ", "- [ ] ", "|", "|---|\n"),
-    *("a | b\n", "--- | ---\n", "===", "---", "http://", "www.", "x.com", "@", "mailto:"),
-    *("&amp", "&", "<b>", ";", ":", ".", ",", "!", "’", "~~"),
-)  # fmt: skip
-WORDS = (" word", " foo", "bar", " 12", "s", " a b", " so, she", " end.", " don't", "é", "日本語")
-
-
-def test_words_that_are_put_into_a_line_are_what_parsing_it_again_gives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    taken: list[bool] = []
-    goes_on = Incremental._goes_on
-
-    def keep(incremental: Incremental, text: str) -> bool:
-        taken.append(goes_on(incremental, text))
-        return taken[-1]
-
-    for seed in range(1_500):
-        chance = random.Random(seed)
-        kinds = chance.choices((SIGNS, WORDS), k=chance.randint(2, 25))
-        pieces = ["".join(chance.choices(kind, k=chance.randint(1, 3))) for kind in kinds]
-        shown = []
-        for way in (keep, lambda *_: False):
-            monkeypatch.setattr(Incremental, "_goes_on", way)
-            incremental, closed, found = Incremental(), "", []
-            for piece in pieces:
-                more, tail = incremental.feed(piece)
-                closed += more
-                found.append(closed + tail)
-            shown.append(found)
-        assert shown[0] == shown[1], pieces
-    assert sum(taken) > 1_000
-
-
-def test_words_of_a_sentence_are_not_parsed_again() -> None:
-    incremental = Incremental()
-    incremental.feed("- An item of **some** words")
-    before = incremental.parsed
-    words = (", which", " don", "’t end", " soon: they", " are ", "well-known", ". And", " on")
-    for piece in words:
-        _, tail = incremental.feed(piece)
-    assert incremental.parsed == before
-    shown = "words, which don’t end soon: they are well-known. And on"
-    assert tail.endswith(f"<strong>some</strong> {shown}</li>\n</ul>\n")
-    assert incremental.feed(" **bold**")[1].endswith("on <strong>bold</strong></li>\n</ul>\n")
-    assert incremental.parsed > before
-
-
-def _fed(source: str, step: int = 30, *, is_coloured: bool = True) -> tuple[str, Incremental]:
-    incremental, closed, tail = Incremental(), "", ""
-    incremental.is_coloured = is_coloured
-    for at in range(0, len(source), step):
-        more, tail = incremental.feed(source[at : at + step])
-        closed += more
-    return closed + tail, incremental
-
-
-def test_a_long_code_block_is_closed_in_slices_that_join() -> None:
-    source = "Here:\n\n```text\n" + "".join(f"line {n} <&>\n" for n in range(400)) + "```\n\nDone"
-    html, fed = _fed(source, 4)
-    assert (html.count('<div class="code further">') > 2, len(fed._coloured) < 200) == (True, True)
-    joined = re.sub(
-        r'</code></pre></div>\n<div class="code further"><pre><code class="language-text">',
-        "",
-        html,
-    )
-    assert joined == render_markdown(source)
-
-
-def test_a_short_code_block_is_coloured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    coloured: list[str] = []
-
-    def keep(code: str, language: str, allowance: HighlightTime) -> str:
-        coloured.extend([code] * (language == "python"))
-        return highlight_code(code, language, allowance)
-
-    monkeypatch.setattr(markdown, "highlight_code", keep)
-    incremental, closed, tail = Incremental(), "", ""
-    pieces = ("```python\nx = ", "1\n```", "\n\n", "| a ", "| b |\n", "|---|", "---|\n")
-    for piece in pieces:
-        more, tail = incremental.feed(piece)
-        closed += more
-    assert closed + tail == render_markdown("".join(pieces))
-    # The second is the whole answer's.
-    assert coloured == ["x = 1\n"] * 2
-
-
-@pytest.mark.parametrize("lines", [3, 100, 1_000])
-def test_where_time_is_short_code_is_shown_without_colours(
-    lines: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Only where this says so: a busy machine is short of it, too.
-    monkeypatch.setattr(HighlightTime, "__init__", lambda self, _size: setattr(self, "left", 60.0))
-    source = "Here:\n\n```python\n" + "x = 'value'  # why\n" * lines + "```\n\nDone"
-    hasty, calm = _fed(source, is_coloured=False)[0], _fed(source)[0]
-    hasty = hasty.replace('<span class="lang">python</span>', "python")
-    assert "<span" not in hasty
-    assert calm.count('<span class="c">') == lines
-    assert re.sub(r"</?span[^>]*>", "", calm) == hasty
-    # What is coloured on its way is not plain at the end.
-    assert render_markdown(source).count('<span class="c">') == lines
-
-
-@pytest.mark.parametrize("gap", ["", "\n"])
-@pytest.mark.parametrize("sign", ["-", "{n}."])
-def test_a_long_list_is_closed_in_parts_that_join(sign: str, gap: str) -> None:
-    sign = f"{sign} item {{n}} with some words to make it longer\n{gap}"
-    source = "".join(sign.replace("{n}", str(n)) for n in range(1, 90))
-    html, _ = _fed(source)
-    assert html.count(' class="further"') > 10
-    assert re.sub(r'</[uo]l>\n<[uo]l[^>]* class="further">\n', "", html) == render_markdown(source)
-
-
-def test_a_long_table_is_closed_in_parts_that_join() -> None:
-    rows = "".join(f"| Town {n} | {n} |\n" for n in range(200))
-    source = f"A table:\n\n| a | b |\n|---|--:|\n{rows}\nDone"
-    html, incremental = _fed(source)
-    assert html.count('<div class="table further">') > 10
-    assert html.count("<thead>") == 1
-    seam = r'</tbody>\n</table>\n</div><div class="table further"><table>\n<tbody>\n'
-    assert re.sub(seam, "", html) == render_markdown(source)
-    assert incremental.parsed < 12 * len(source)
-
-
-@pytest.mark.parametrize("step", [1, 30, *range(250, 900, 13)])
-def test_what_follows_a_long_table_is_never_a_row_of_it(step: int) -> None:
-    rows = "".join(f"| Town {n} | {n} |\n" for n in range(40))
-    incremental = Incremental()
-    source = f"| a | b |\n|---|--:|\n{rows}\nThat was the table."
-    shown = [incremental.feed(source[at : at + step]) for at in range(0, len(source), step)]
-    assert not any("<td>That" in html for pair in shown for html in pair)
-    assert shown[-1][1].endswith("<p>That was the table.</p>\n")
-
-
-def test_signs_before_any_word_are_not_shown_as_what_they_will_not_be() -> None:
-    incremental = Incremental()
-    shown = [
-        incremental.feed(piece)[1] for piece in ("- one\n", "- ", "*", "*two", "**\n\n", "1", ".")
-    ]
-    assert [html.count("<li>") for html in shown] == [1, 1, 1, 2, 2, 2, 2]
-    assert all(html.count("<ul") == 1 for html in shown)
-    assert "two" in shown[3]
-
-
-SHAPES = {
-    "prose": "Some **bold** words and `code` in a paragraph of usual length for a chat.\n\n",
-    "one paragraph": "word ",
-    "one line of code": "```\n" + "x",
-    "code": "x = 'value'  # a line of code\n",
-    "list": "- an item of a long list\n",
-    "table": "| cell | another |\n",
-    "brackets": "![",
-    "quote": "> quoted words\n",
-    "formulas": "The sum $\\sum_i x_i^2$ is $y$, so\n\n$$\nx = \\frac{1}{2}\n$$\n\n",
-    "one open formula": "a_1 + b_2 = \n",
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_cost_of_an_answer_is_linear_in_its_length(shape: str) -> None:
-    openings = {
-        "code": "```python\n",
-        "table": "| a | b |\n|---|---|\n",
-        "one open formula": "$$\n",
-    }
-    opening = openings.get(shape, "")
-
-    def cost(size: int) -> float:
-        return _fed(opening + SHAPES[shape] * (size // len(SHAPES[shape])))[1].parsed / size
-
-    small, middle, large = cost(6_000), cost(24_000), cost(48_000)
-    assert max(small, middle, large) < 22
-    assert large < middle * 1.4 + 1
-
-
 HARD = {
     "images": "![" * 25_000,
     "brackets": "[" * 50_000,
@@ -397,3 +205,21 @@ def test_threads_render_side_by_side() -> None:
     for thread in threads:
         thread.join()
     assert found == {source: rendering._render(source) for source in sources}
+
+
+def test_code_keeps_its_colours() -> None:
+    shown = highlight_code("x = 'kept'", "python", HighlightTime(1_000))
+    assert "<span" in shown
+    none_left = HighlightTime(0)
+    none_left.left = 1e-9
+    assert highlight_code("x = 'kept'", "py", none_left) == shown
+    assert none_left.left == 1e-9
+    assert "<span" not in highlight_code("y = 'new'", "py", none_left)
+
+
+def test_few_pieces_of_code_are_kept_and_short_ones_only() -> None:
+    for number in range(2 * code.MOST_KEPT):
+        highlight_code(f"z = {number}", "python", HighlightTime(1_000))
+    highlight_code("z = 1\n" * code.KEPT_CHARS, "python", HighlightTime(10_000))
+    assert 0 < len(code._kept) <= code.MOST_KEPT
+    assert max(len(source) for _, source in code._kept) <= code.KEPT_CHARS
