@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import anthropic
 import httpx2
@@ -34,6 +34,7 @@ from conversations.claude.errors import (
 )
 from conversations.claude.pace import pace
 from conversations.claude.sse import EventReader
+from conversations.claude.waits import Waits
 
 logger = logging.getLogger("agentweb.claude")
 #: Hosts that are never reached through a proxy from the environment, for a local emulator.
@@ -181,29 +182,30 @@ class Claude:
             response = await self._send(body, headers)
         async with aclosing(response):
             yield _read_head(response)
-            reader, chunks, kind = EventReader(), response.aiter_bytes(), None
-            while True:
-                async with asyncio.timeout_at(min(last, silent)):
-                    chunk = await anext(chunks, None)
-                if chunk is None:
-                    return
-                looked = now()
-                events: list[dict[str, Any]] = []
-                with _pause_reading(response):
-                    try:
-                        for event in reader.feed(chunk):
-                            if (kind := event.get("type")) == "error":
-                                raise _map_stream_error(event, response)
-                            if kind != "ping":
-                                events.append(event)
-                    finally:
-                        # Events before an error or malformed data are passed on.
-                        if events:
-                            yield Piece(tuple(events))
-                            # While the caller shows them, nobody listens.
-                            silent = now() + self.deadlines.silence
-                    if kind == "content_block_delta" and len(chunk) < _WHOLE_CHUNK:
-                        await pace.rest(looked)
+            reader, chunks, kind = EventReader(), _read_chunks(response), None
+            with closing(Waits()) as waits:
+                while True:
+                    with waits.until(min(last, silent)):
+                        chunk = await anext(chunks, None)
+                    if chunk is None:
+                        return
+                    looked = now()
+                    events: list[dict[str, Any]] = []
+                    with _PausedReading(response):
+                        try:
+                            for event in reader.feed(chunk):
+                                if (kind := event.get("type")) == "error":
+                                    raise _map_stream_error(event, response)
+                                if kind != "ping":
+                                    events.append(event)
+                        finally:
+                            # Events before an error or malformed data are passed on.
+                            if events:
+                                yield Piece(tuple(events))
+                                # While the caller shows them, nobody listens.
+                                silent = now() + self.deadlines.silence
+                        if kind == "content_block_delta" and len(chunk) < _WHOLE_CHUNK:
+                            await pace.rest(looked)
 
     async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(
@@ -291,22 +293,32 @@ def _map_stream_error(event: dict[str, Any], response: httpx2.Response) -> Model
     )
 
 
-@contextmanager
-def _pause_reading(response: httpx2.Response) -> Iterator[None]:
-    """Leave to the kernel what arrives while nobody reads: no piece of it wakes the loop.
+def _read_chunks(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Return the chunks of an answer; `aiter_bytes` passes each through two layers more."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        return response.aiter_bytes()
+    return cast("httpx2.AsyncByteStream", response.stream).__aiter__()
+
+
+class _PausedReading:
+    """Leaves to the kernel what arrives while nobody reads: no piece of it wakes the loop.
 
     The transport's own buffer would be lost with the connection, and with it what was billed. With
     TLS up to 256 KiB still go to Python's own buffer, which a connection that is reset loses.
     """
-    transport = _find_transport(response)
-    if transport is None:
-        yield
-        return
-    transport.pause_reading()
-    try:
-        yield
-    finally:
-        transport.resume_reading()
+
+    __slots__ = ("_transport",)
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._transport = _find_transport(response)
+
+    def __enter__(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def __exit__(self, *error: object) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
 
 
 def _find_transport(response: httpx2.Response) -> asyncio.ReadTransport | None:
