@@ -95,7 +95,11 @@ class EdgeServer(_Server):  # type: ignore[misc]
         # Closing does not wait: `Flow.closing` watches the data that is left.
         if protocol.flow.is_blocked and message["type"] in _HEAVY:
             await protocol.flow.drained()
-        await super().handle_reply(protocol, message)
+        if message["type"] == "websocket.send":
+            # The socket itself knows whether it is open.
+            protocol.handle_reply(message)
+        else:
+            await super().handle_reply(protocol, message)
 
     def kill_all_applications(self) -> Any:
         """Shut down in order; the reactor waits for it."""
