@@ -187,8 +187,9 @@ class Topic:
         """Append a frame and wake the readers."""
         self.frames.append(frame)
         self.position += 1
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        # Who waits is woken by the first; the second is for who waits from now on.
+        self._news.set()
+        self._news.clear()
 
     def demand_version(self, version: int) -> None:
         """Make the readers that show an older version take a snapshot."""
@@ -272,7 +273,9 @@ class Hub:
 
     def enter(self, conversation_id: int) -> Topic:
         """Hold a topic; each `enter` is followed by one `leave`."""
-        topic = self._topics.setdefault(conversation_id, Topic())
+        topic = self._topics.get(conversation_id)
+        if topic is None:
+            topic = self._topics[conversation_id] = Topic()
         topic.holders += 1
         return topic
 

@@ -57,6 +57,18 @@ async def publish(
         hub.leave(conversation_id)
 
 
+async def publish_text(topic: Topic, conversation_id: int, event: TextGrew, at: Position) -> None:
+    """Show text of a turn of this process, which holds the topic, and send it to the others."""
+    if relay.is_open:
+        relay.send(group_of(conversation_id), _write_message(conversation_id, (event,), None, at))
+    if topic.lock.locked():
+        async with topic.lock:
+            _show_text(topic, conversation_id, event, at)
+    else:
+        # Nothing is awaited meanwhile.
+        _show_text(topic, conversation_id, event, at)
+
+
 async def announce(conversation_id: int, *events: Event) -> None:
     """Publish a change made outside a running turn; errors are only logged."""
     try:

@@ -27,7 +27,7 @@ from conversations.db import run_db, run_db_soon
 from conversations.live import render
 from conversations.live.draft_batches import TOGETHER, save_in_batch
 from conversations.live.hub import Topic, hub
-from conversations.live.publish import publish, publish_spending
+from conversations.live.publish import publish, publish_spending, publish_text
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.log.page_version import VersionStep, join_steps, take_step
@@ -232,7 +232,7 @@ class TurnDisplay:
             self._tail = tail
             self._at = self._at[0], self._at[1] + 1
             grown = TextGrew(opened.turn, opened.round, thinking, closed, tail)
-            await publish(self._lease.conversation_id, grown, at=self._at)
+            await publish_text(self._topic, self._lease.conversation_id, grown, self._at)
 
     async def _render(self, text: str) -> tuple[str, str]:
         self._markdown.is_coloured = not pace.is_slow

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from django import template
 from django.utils.html import format_html
-from django.utils.safestring import SafeData, SafeString, mark_safe
+from django.utils.safestring import SafeString, mark_safe
 
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
@@ -66,8 +66,8 @@ class _Card(Protocol):
 @register.filter
 def prose(html: str) -> SafeString:
     """Return rendered HTML as safe for the page; sanitise it unless it is marked safe already."""
-    if isinstance(html, SafeData):
-        return SafeString(html)
+    if isinstance(html, SafeString):
+        return html
     return mark_safe(clean_html(html))  # noqa: S308 - cleaned in this line
 
 
