@@ -189,15 +189,18 @@ def _turn(options: Options, say: Say) -> dict[str, Any]:
         if options["rivals"]:
             raise CommandError("--profile shows the phases of this product alone", returncode=2)
         return {"machine": about} | _profile_turns(say, is_quick=is_quick)
+    return {"machine": about} | _measure_turns(options, say, has_bursts=not options["no_bursts"])
+
+
+def _measure_turns(options: Options, say: Say, *, has_bursts: bool = True) -> dict[str, Any]:
     with _find_rivals(options, say) as folder:
-        found = turn_cost.measure(
+        return turn_cost.measure(
             (*options["rivals"], *_MODES[options["mode"]]),
             _say_row(say),
             folder,
-            is_quick=is_quick,
-            has_bursts=not options["no_bursts"],
+            is_quick=bool(options["quick"]),
+            has_bursts=has_bursts,
         )
-    return {"machine": about} | found
 
 
 def _compare_trees(options: Options, say: Say) -> dict[str, Any]:
@@ -259,14 +262,7 @@ def _report(options: Options, say: Say) -> dict[str, Any]:
         both["folder"] = folder
         found = _stream(both | {"conversations": counts, "seconds": seconds}, say)
         found |= _load(both | {"only": list(load.SUBJECTS)}, say) | {"machine": found["machine"]}
-        none = {
-            "profile": False,
-            "no_bursts": False,
-            "against": None,
-            "rounds": None,
-            "long": False,
-        }
-        turn = _turn(both | none, say)
+        turn = {"machine": describe_machine()} | _measure_turns(both, say)
     found["turn"] = turn | _profile_turns(say, is_quick=is_quick)
     if is_quick:
         say(readme_figures.render_figures(found))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
@@ -14,7 +17,7 @@ from django.core.management import CommandError, call_command
 
 from agentweb.bench import turn_pairs
 from agentweb.bench.commit_trees import UnfitCommit, open_commit
-from agentweb.bench.processes import ROOT
+from agentweb.bench.processes import ROOT, clean_environment
 from agentweb.bench.rivals.rival_pages import RELAY
 from agentweb.bench.site_under_test import EMBEDDED
 from agentweb.bench.streaming import RATE, make_question
@@ -143,6 +146,11 @@ def test_what_cannot_be_compared_is_refused_with_2(given: tuple[str, ...], why: 
     assert caught.value.returncode == 2
 
 
+def test_a_report_compares_no_commits() -> None:
+    with pytest.raises(CommandError, match="unrecognized arguments: --against HEAD"):
+        call_command("bench", "report", "--against", "HEAD", stdout=StringIO())
+
+
 def test_two_trees_do_not_share_a_database_and_need_git(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +183,29 @@ def test_a_commit_is_served_by_its_own_code_beside_this_tree(tmp_path: Path) -> 
         RELAY: 2, OURS: 2, tree.name: 2,
     }  # fmt: skip
     assert found[0]["low"] <= found[0]["difference"] <= found[0]["high"]
+
+
+@with_git
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this tree is no checkout")
+def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "bench", "turn", "--against", "HEAD", "--mode", "embedded"],
+        cwd=ROOT,
+        env=clean_environment(TMPDIR=str(tmp_path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob("agentweb-bench-*/tree/manage.py")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+    assert list(tmp_path.iterdir()) == []
 
 
 def _commit(folder: Path) -> None:
