@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -81,6 +81,67 @@ async def test_a_watch_that_was_killed_is_started_again_with_all_groups(
     assert second.stdin is not None
     second.stdin.close()
     assert second.wait(SOON) == 0
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a Python that finds its libraries only where LD_LIBRARY_PATH names their folder."""
+    loader = tmp_path / "python"
+    loader.write_text(
+        f'#!/bin/sh\n[ "$LD_LIBRARY_PATH" = {tmp_path} ] && exec {sys.executable} "$@"\n'
+        'echo "error while loading shared libraries" >&2; exit 127\n'
+    )
+    loader.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(loader))
+
+
+@pytest.fixture
+def group() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as started:
+        yield started
+        started.kill()
+
+
+def test_the_watch_runs_where_python_needs_the_path_of_its_libraries(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    python: None,
+    group: subprocess.Popen[bytes],
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.setenv("AGENTWEB_SECRET", "none of its business")
+    watch = GroupWatch()
+    watch.add(group.pid)
+    assert watch._process is not None
+    assert watch._process.stdin is not None
+    own = Path(f"/proc/{watch._process.pid}/environ")
+    assert not own.exists() or b"AGENTWEB" not in own.read_bytes()
+    watch._process.stdin.close()
+    assert group.wait(SOON) == -signal.SIGTERM
+    assert watch._process.wait(SOON) == 0
+
+
+def test_a_watch_that_ends_too_early_is_told_in_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    python: None,
+    group: subprocess.Popen[bytes],
+) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    watch = GroupWatch()
+    watch.add(group.pid)
+    why = "ended with code 127: error while loading shared libraries"
+
+    def told() -> list[str]:
+        return [row.levelname for row in caplog.records if why in row.getMessage()]
+
+    wait_until(lambda: bool(told()))
+    assert told() == ["ERROR"]
+    # The next server has it tried again.
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    watch.add(group.pid)
+    assert "would outlive this process if it was killed" in caplog.records[-1].getMessage()
+    assert "/nowhere/python" in caplog.records[-1].getMessage()
 
 
 if __name__ == "__main__":

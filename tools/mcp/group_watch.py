@@ -3,7 +3,7 @@
 A process that is killed ends nothing. A server then reads the end of its input, which many do not
 take as their end, and what it started is told nothing. So one small process for all of them is told
 which groups run, over a pipe that nobody else holds: when the pipe is closed it sends SIGTERM to
-the groups that are left, then SIGKILL, and ends.
+the groups that are left, then SIGKILL, and ends. If it ends before, the log says so and why.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ import threading
 import time
 
 logger = logging.getLogger("tools")
+#: What tells a Python where its own libraries are; it gets nothing else of our environment.
+_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+#: Bytes of its error output that the log quotes.
+_TAIL = 500
 #: Seconds between SIGTERM and SIGKILL.
 GRACE = 2.0
 #: Signals for a whole session or container, which this process outlives to do its work.
@@ -62,18 +66,33 @@ class GroupWatch:
     def _start(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
-        self._process = subprocess.Popen(
+        self._process = process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             bufsize=0,
             cwd="/",
-            env={},
+            env={name: os.environ[name] for name in _LOADER if name in os.environ},
             start_new_session=True,
         )
         self._owner = os.getpid()
-        return self._process
+        threading.Thread(target=_report_end, args=(process,), name="watch", daemon=True).start()
+        return process
+
+
+def _report_end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of a watching process, and log one that came too early."""
+    assert process.stderr is not None  # noqa: S101 - it is a pipe
+    with process.stderr:
+        said = process.stderr.read()[-_TAIL:].decode(errors="replace")
+    if code := process.wait():
+        logger.error(
+            "MCP servers would outlive this process if it was killed, until another server starts:"
+            " the process that watches them ended with code %s: %s",
+            code,
+            " ".join(said.split()) or "it said nothing",
+        )
 
 
 #: The watch of this process.
