@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
+from django.db import connection
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -60,6 +61,15 @@ class ShownLookups(ModelAdmin):
     ) -> Any:
         made = super().get_form(request, obj, change=change, **kwargs)
         return keep_concurrent_edits(made) if change else made
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        """Return a row; for a change it is locked, so of two at once the later sees the earlier."""
+        found = super().get_object(request, object_id, from_field)
+        if found is None or request.method != "POST" or not connection.in_atomic_block:
+            return found
+        # It may have been deleted meanwhile.
+        self.model._base_manager.select_for_update(no_key=True).filter(pk=found.pk).first()
+        return super().get_object(request, object_id, from_field)
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         return lookup in {*self.linked_lookups, *_list_lookups(self)}

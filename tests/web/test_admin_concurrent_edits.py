@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission
+from django.db import connection, transaction
 from django.db.models import Model
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
@@ -62,6 +64,32 @@ def test_an_older_page_does_not_open_a_closed_account(is_superuser: bool, root: 
     ada.refresh_from_db()
     assert (ada.is_active, ada.is_staff, ada.is_superuser) == (False, False, False)
     assert (ada.first_name, [*ada.groups.all()]) == ("Ada", [other])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_changes_at_once_the_later_one_is_refused(root: Client) -> None:
+    budget = people_and_turns.limited(people_and_turns.person(), 100 * MILLION)
+    path = change(budget)
+    older = open_form(root, path)
+
+    def post(**fields: str) -> tuple[int, str]:
+        try:
+            answer = root.post(path, older | fields)
+            return answer.status_code, words(answer)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        with transaction.atomic():
+            Budget.objects.filter(pk=budget.pk).update(limit=5 * MILLION)
+            later, other = threads.submit(post, limit="80"), threads.submit(post, note="3")
+            wait([later, other], timeout=0.5)
+            assert not later.done()
+            assert not other.done()
+        assert REFUSED in later.result()[1]
+        assert other.result()[0] == 302
+    budget.refresh_from_db()
+    assert (budget.limit, budget.note) == (5 * MILLION, "3")
 
 
 def test_groups_that_the_page_did_not_show_stay(root: Client) -> None:
