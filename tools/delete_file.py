@@ -14,5 +14,8 @@ async def delete_file(
 ) -> ToolResult:
     """Delete one file from the user's workspace. It goes to the trash, where the user can bring it
     back for a while; you cannot."""
-    await asyncio.to_thread(context.workspace.delete, path, key=context.key)
+    workspace, key = context.workspace, context.key
+    if context.repeats is not None and await asyncio.to_thread(workspace.is_done, path, key):
+        return ToolResult(f"Deleted {path}, and the user has brought it back.")
+    await asyncio.to_thread(workspace.delete, path, key=key)
     return ToolResult(f"Deleted {path}; the user can bring it back.", details={"from": path})

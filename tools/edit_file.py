@@ -16,7 +16,7 @@ from tools.framework.errors import FileChangedError, FileMissingError, FileRefus
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.isolation.isolated_calls import run_isolated
 from tools.workspace.lines import format_count
-from tools.workspace.workspace import compute_digest
+from tools.workspace.workspace import compute_digest, is_done_before
 
 #: Times an edit is tried when other changes come between reading and writing.
 MOST_TRIES = 20
@@ -44,6 +44,8 @@ async def edit_file(
         raise InputError("old must be a text of the file, and new must differ from it.")
     workspace, key = context.workspace, context.key
     old, new = clean_text(old), clean_text(new)
+    if context.repeats is not None:
+        await asyncio.to_thread(is_done_before, workspace, path, key, context.repeats)
     for tried in range(1, MOST_TRIES + 1):
         is_done = bool(key) and await asyncio.to_thread(workspace.is_done, path, key)
         if is_done:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.workspace.lines import format_count
+from tools.workspace.workspace import is_done_before
 
 
 @tool(icon="folder", effect="keyed", results="keep", timeout=30, action="moved {path} to {to}")
@@ -16,6 +17,9 @@ async def move_file(
     to: Annotated[str, "its new path; folders are made as needed, nothing is replaced"],
 ) -> ToolResult:
     """Move or rename a file or a folder of the user's workspace."""
+    if context.repeats is not None:
+        known = context.workspace, to, context.key, context.repeats
+        await asyncio.to_thread(is_done_before, *known)
     count = await asyncio.to_thread(context.workspace.move, path, to, key=context.key)
     what = f"the {format_count(count, 'file')} of {path}" if count > 1 else path
     return ToolResult(f"Moved {what} to {to}.", details={"path": to, "from": path, "files": count})

@@ -230,6 +230,8 @@ class TurnTools:
         self._lease, self._tools, self._progress = lease, tools, progress
         #: Idempotency keys of the tool calls that have started.
         self._keys: dict[str, str] = {}
+        #: When those of them were first started that another worker had started.
+        self._first_starts: dict[str, datetime | None] = {}
         self._context = ToolContext(
             user_id=str(lease.user_id),
             workspace=ChatWorkspace(lease.user_id, lease.conversation_id),
@@ -251,6 +253,9 @@ class TurnTools:
 
     async def started(self, use: ToolUse) -> None:
         tool = self._tools.tools.get(use.name)
+        if not self._lease.is_first:
+            first = tool_calls.find_first_start
+            self._first_starts[use.id] = await run_db(first, self._lease.turn_id, use.id)
         self._keys[use.id] = await run_db(
             tool_calls.start_tool,
             lease=self._lease,
@@ -262,7 +267,8 @@ class TurnTools:
     async def run(self, use: ToolUse) -> ToolDone:
         key, progress = self._keys.pop(use.id, ""), self._progress.begin(use.id)
         web = await self._reach(use)
-        context = replace(self._context, key=key, progress=progress, web=web)
+        since = self._first_starts.pop(use.id, None)
+        context = replace(self._context, key=key, repeats=since, progress=progress, web=web)
         name = use.name if use.name in self._tools.tools else "unknown"
         try:
             with spans.trace_span("tool call", tool=name):

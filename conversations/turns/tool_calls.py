@@ -1,11 +1,12 @@
 """Tool calls: `started` is committed before the tool runs, the outcome after.
 
 A call whose worker died may run again unless it may have changed something; it then has the same
-key, by which the receiver can recognize the repeat.
+key, by which the receiver can recognize the repeat, and is told since when that may be.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from hashlib import sha256
 
 from django.db import connection
@@ -24,7 +25,7 @@ from conversations.turns.metrics import count_tool
 #: Raw SQL, because it runs before each tool.
 _START = {
     vendor: f"""
-UPDATE conversations_toolcall SET state = 'started', started_at = {now},
+UPDATE conversations_toolcall SET state = 'started', started_at = COALESCE(started_at, {now}),
   origin = %s, is_private = %s
 WHERE turn_id = %s AND tool_use_id = %s
   AND (state = 'planned' OR state = 'started' AND effect IN ('read', 'keyed'))"""  # noqa: S608 - our own words
@@ -46,6 +47,12 @@ def start_tool(
             raise Stopped("lease")
     raise_version(lease.conversation_id)
     return sha256(f"{lease.public_id} {tool_use_id}".encode()).hexdigest()
+
+
+def find_first_start(turn_id: int, tool_use_id: str) -> datetime | None:
+    """Return when another worker started a call that has not ended; None if none has."""
+    calls = ToolCall.objects.filter(turn_id=turn_id, tool_use_id=tool_use_id)
+    return calls.filter(state="started").values_list("started_at", flat=True).first()
 
 
 @transact

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 #: Before a call is started; before its tool runs; after its effect; after its result is stored;
-#: after all results are stored.
+#: after all results are stored. `written` is before the result of any tool is stored.
 BORDERS = ("planned", "started", "effect", "finished", "results")
 
 
@@ -53,6 +53,8 @@ def halt_at(border: str) -> None:
             tool_calls.start_tool = _halting(tool_calls.start_tool)
         case "effect":
             toy_tools._note = _halting(toy_tools._note)
+        case "written":
+            tool_calls.finish_tool = _halting(tool_calls.finish_tool, before=True)
         case "finished":
             tool_calls.finish_tool = _halting(tool_calls.finish_tool)
         case "results":

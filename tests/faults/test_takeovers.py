@@ -23,7 +23,9 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.agent.tool_calls import CUT_SHORT
 from conversations.context.view import wire
 from conversations.db import run_db
-from conversations.models import ToolCall, Turn
+from conversations.files.workspace import UserWorkspace
+from conversations.files.workspace.arrange import restore_files
+from conversations.models import ToolCall, Turn, WorkspaceFile
 from conversations.turns.takeovers import MOST_TAKEOVERS
 from tests.faults.halting_worker import BORDERS
 from tests.faults.oracle import check_rows
@@ -33,9 +35,14 @@ from tests.support.running_turns import answer_text, ended, is_valid, queue, sup
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 EFFECTS = {"peek": "read", "put": "keyed", "fire": "write"}
+FILES = ("write_file", "edit_file", "move_file", "delete_file")
 SCRIPT = Script([
     *(when(f"please {name}", call(name, at="here")) for name in EFFECTS),
-    *(after(name, say("It says: {result}")) for name in EFFECTS),
+    *(after(name, say("It says: {result}")) for name in (*EFFECTS, *FILES)),
+    when("please write", call("write_file", path="plan.md", content="buy milk")),
+    when("please edit", call("edit_file", path="plan.md", old="buy", new="buy, buy")),
+    when("please move", call("move_file", path="old.md", to="plan.md")),
+    when("please delete", call("delete_file", path="plan.md")),
     when("", say("Yes.")),
 ])  # fmt: skip
 
@@ -59,17 +66,14 @@ def ran(emulator: EmulatorServer, settings: Any, monkeypatch: Any, tmp_path: Pat
 
 
 @pytest.fixture(scope="module")
-def workers(
-    django_db_setup: None, emulator: EmulatorServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[subprocess.Popen[str]]:
-    """Start the process that workers are forked from, on the test database."""
+def workers(django_db_setup: None, emulator: EmulatorServer) -> Iterator[subprocess.Popen[str]]:
+    """Start the process that workers are forked from, on the database and files of the test."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.faults.halting_worker"],
         cwd=ROOT,
         env=os.environ | {
             "DATABASE_URL": address(),
             "DJANGO_SETTINGS_MODULE": "agentweb.settings",
-            "AGENTWEB_DATA_DIR": str(tmp_path_factory.mktemp("dying")),
             "AGENTWEB_TITLE_MODEL": "off",
             "ANTHROPIC_API_KEY": "sk-test",
             "ANTHROPIC_BASE_URL": emulator.url,
@@ -129,6 +133,60 @@ async def test_a_worker_killed_in_a_tool_round_is_followed_by_one_that_goes_on(
     await run_db(check_rows)
     await run_db(is_valid, row.conversation)
     assert await run_db(unrecorded, emulator) == []
+
+
+def write(owner_id: int, text: str, path: str = "plan.md") -> None:
+    UserWorkspace(owner_id).write(path, text.encode())
+
+
+def restore(owner_id: int) -> None:
+    row = WorkspaceFile.objects.get(owner=owner_id, state="trash")
+    assert row.batch is not None
+    restore_files(owner_id=owner_id, batch=row.batch)
+
+
+def list_sizes(owner_id: int) -> list[tuple[str, int]]:
+    return [(one.path, one.bytes) for one in UserWorkspace(owner_id).entries()]
+
+
+@pytest.mark.parametrize(
+    ("name", "meanwhile", "said", "state", "left"),
+    [
+        ("write", None, "Wrote plan.md already (8 bytes).", "ok", 8),
+        ("write", "a longer plan", "was changed by another since", "error", 13),
+        ("edit", None, "Changed plan.md already", "ok", 13),
+        ("edit", "buy a longer plan", "was changed by another since", "error", 17),
+        ("move", None, "Moved old.md to plan.md", "ok", 8),
+        ("move", "a longer plan", "was changed by another since", "error", 13),
+        ("delete", None, "Deleted plan.md; the user can bring it back", "ok", None),
+        ("delete", "restored", "the user has brought it back", "ok", 8),
+    ],
+)
+async def test_a_file_that_was_changed_before_its_worker_died_is_not_changed_again(
+    name: str,
+    meanwhile: str | None,
+    said: str,
+    state: str,
+    left: int | None,
+    ran: Path,
+    workers: subprocess.Popen[str],
+) -> None:
+    turn = await queue(f"please {name}")
+    owner = (await run_db(lambda: Turn.objects.get(pk=turn.pk).conversation)).owner_id
+    if name != "write":
+        await run_db(write, owner, "buy milk", "old.md" if name == "move" else "plan.md")
+    await run_db(lambda: kill_at("written", workers))
+    if meanwhile == "restored":
+        await run_db(restore, owner)
+    elif meanwhile:
+        await run_db(write, owner, meanwhile)
+    async with supervising():
+        row = await ended(turn)
+    assert (row.state, row.takeovers) == ("done", 1)
+    assert said in await run_db(answer_text, row)
+    assert (await run_db(ToolCall.objects.get)).state == state
+    assert await run_db(list_sizes, owner) == ([] if left is None else [("plan.md", left)])
+    await run_db(check_rows)
 
 
 async def test_a_turn_that_kills_its_workers_is_given_up_and_others_run(

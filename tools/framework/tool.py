@@ -80,6 +80,8 @@ class ToolContext:
     cancelled: Callable[[], bool]
     #: idempotency key of the call, for keyed tools
     key: str = ""
+    #: when the call was first started, if it may have been done then: the server stopped meanwhile
+    repeats: datetime | None = None
     #: shows people the progress of a long call: a text, or a share from 0 to 1; not stored
     progress: Callable[[str | float], None] = ignore_progress
     #: the mail accounts of the user

@@ -10,13 +10,20 @@ form and `check_placement`, which it calls before each change.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
 
 from tools.framework.clean_text import quote
-from tools.framework.errors import FileMissingError, FileRefusedError, PathRefusedError, QuotaError
+from tools.framework.errors import (
+    FileChangedError,
+    FileMissingError,
+    FileRefusedError,
+    PathRefusedError,
+    QuotaError,
+)
 from tools.workspace.paths import split_path
 
 
@@ -66,6 +73,25 @@ class Workspace(Protocol):
     def is_done(self, path: str, key: str) -> bool:
         """Tell whether the last change of a file was made under this key."""
         ...
+
+
+def is_done_before(workspace: Workspace, path: str, key: str, since: datetime) -> bool:
+    """Return whether a call that is repeated made the last change of a file.
+
+    Raises FileChangedError where another has changed the file since the call was first started: it
+    may have been done before that, and done again it would undo their change.
+    """
+    if workspace.is_done(path, key):
+        return True
+    with suppress(FileMissingError):
+        for entry in workspace.entries(path):
+            is_later = entry.changed_at is not None and entry.changed_at >= since
+            if is_later and entry.path == normalize_path(path):
+                raise FileChangedError(
+                    f"The server stopped while this was done, and {quote(path)} was changed by"
+                    " another since. It was left as it is: read it before you change it."
+                )
+    return False
 
 
 def compute_digest(data: bytes) -> str:
