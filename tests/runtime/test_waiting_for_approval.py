@@ -15,7 +15,16 @@ from agentweb.emulator.script import Script, after, call, say, when
 from agentweb.emulator.server import EmulatorServer
 from conversations.conf import conf
 from conversations.db import run_db
-from conversations.models import Approval, BudgetWindow, Decision, ToolCall, Turn, User
+from conversations.models import (
+    ApiCall,
+    Approval,
+    BudgetWindow,
+    Conversation,
+    Decision,
+    ToolCall,
+    Turn,
+    User,
+)
 from conversations.runtime.supervisor import Supervisor
 from conversations.toolbox import approvals
 from conversations.turns import turns
@@ -182,6 +191,24 @@ async def test_the_time_of_waiting_does_not_count(
         await run_db(Turn.objects.update, started_at=timezone.now() - timedelta(days=1))
         supervisor.wake((await run_db(decide, "once")).pk)
         assert (await ended(turn)).state == "done"
+
+
+async def test_what_is_set_while_a_turn_waits_holds_from_its_next_request_on(
+    emulator: EmulatorServer, ran: Path
+) -> None:
+    async with supervising() as supervisor:
+        turn = await waiting(supervisor, "please fire")
+        behind = await queue("And then?", turn.conversation)
+        other = "claude-haiku-4-5"
+        await run_db(
+            lambda: Conversation.objects.update(model=other, instructions="Answer in verse.")
+        )
+        supervisor.wake((await run_db(decide, "denied")).pk)
+        assert (await ended(turn)).state == "done"
+        await until(Turn.objects.filter(client_id=behind.client_id, state="done").exists)
+    calls = await run_db(lambda: list(ApiCall.objects.order_by("pk").select_related("envelope")))
+    assert [call.model == other for call in calls] == [False, True, True]
+    assert ["in verse" in call.envelope.text for call in calls] == [False, True, True]
 
 
 async def test_somebody_shut_out_meanwhile_gets_nothing_done(
