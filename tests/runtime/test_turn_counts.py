@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
+from django.core.signals import request_started
+from django.db import close_old_connections
 
 from agentweb import asgi
 from agentweb.bench.turn_probe import TurnProbe, watch_turns
@@ -33,6 +36,15 @@ pytestmark = [
 PLAIN = (34, 4), 5
 WITH_A_TOOL = (73, 9), 14
 TITLE = (23, 3), 4
+
+
+@pytest.fixture(autouse=True)
+def _served() -> Iterator[None]:
+    """Have a request begin as on a server: a test client connects this again after each of its."""
+    was_connected = request_started.disconnect(close_old_connections)
+    yield
+    if was_connected:
+        request_started.connect(close_old_connections)
 
 
 async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
