@@ -166,7 +166,8 @@
     for (const part of [transcript, one(".dock")]) sizes.observe(part);
   }
 
-  // The composer: size, draft, and one client id per message until the server has stored it.
+  // The composer: size, draft, and one client id per message: two tabs may send the same words, and then it is one
+  // message; other words are another.
   const box = form.elements.text;
   const id = form.elements.client_id;
   // People who share a browser have drafts of their own.
@@ -215,6 +216,7 @@
   }
   box.enterKeyHint = enter === "line" ? "enter" : "send";
   box.addEventListener("input", () => {
+    id.value = fresh();
     keep();
     fit();
   });

@@ -183,3 +183,21 @@ async def test_a_refused_message_is_back_in_the_box_with_its_files(
     await tab.keyboard.press("Enter")
     await expect(await ended(tab, 2)).to_contain_text("notes.txt")
     await expect(tab.locator("#composer-error")).to_be_empty()
+
+
+async def test_other_words_in_a_second_tab_are_another_message(tab: Page, served: Served) -> None:
+    """Both tabs show one draft; the second has not heard yet that the first has sent it."""
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    second = await tab.context.new_page()
+    deaf = "addEventListener('storage', (it) => window.isDeaf && it.stopImmediatePropagation())"
+    await second.add_init_script(deaf)
+    await second.goto(tab.url)
+    await tab.fill("#text", "The first message")
+    await expect(second.locator("#text")).to_have_value("The first message")
+    await second.evaluate("isDeaf = true")
+    await tab.locator("#text").press("Enter")
+    await expect(await ended(tab, 2)).to_contain_text("The first message")
+    await say(second, "A second message")
+    await expect(await ended(tab, 3)).to_contain_text("A second message")
+    await second.close()
