@@ -211,3 +211,20 @@ async def test_without_script_folders_work_by_links_and_forms(page: Page, served
     await folder.click()
     await expect(plain.locator(".folder-rows")).to_contain_text("Bread that rises")
     await context.close()
+
+
+async def test_names_and_thresholds_have_room_on_the_smallest_screen(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await page.set_viewport_size({"width": 320, "height": 700})
+    await page.goto(f"{served.url}/folders/new/")
+    box = await page.locator("#folder-name").bounding_box()
+    assert box is not None
+    assert box["width"] > 200
+    await page.goto(f"{served.url}/settings/context/")
+    cut = "cells => cells.filter((cell) => cell.getBoundingClientRect().right > innerWidth).length"
+    heads = page.locator(".thresholds tbody th")
+    assert await heads.count() > 5
+    assert await heads.evaluate_all(cut) == 0
+    assert await page.locator(".thresholds tbody td").evaluate_all(cut) == 0
