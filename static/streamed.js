@@ -45,7 +45,7 @@
   function isSame(streamed, stored) {
     const copy = streamed.cloneNode(true);
     for (const button of all("button[data-copy]", copy)) button.remove();
-    for (const code of all("pre[tabindex]", copy)) code.removeAttribute("tabindex");
+    for (const part of all(":is(pre, .table, .formula)[tabindex]", copy)) part.removeAttribute("tabindex");
     for (const part of all("pre > code + code, tbody + tbody", copy)) {
       part.previousElementSibling.append(...part.childNodes);
       part.remove();
@@ -113,9 +113,17 @@
       code.append(button);
     }
   }
+  /** What is wider than the page scrolls by the keyboard, too. Measuring is left out while an answer is written. */
+  function letScroll(root) {
+    if (one("#live .turn[data-live='yes']")) return;
+    for (const part of all(".prose :is(.table, .formula):not([tabindex])", root)) {
+      if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+    }
+  }
   function dress(root) {
     joinAll(root);
     addButtons(root);
+    letScroll(root);
   }
   dress(document);
   document.addEventListener("htmx:afterSettle", ({ target }) => dress(target.closest?.("#history") ?? document));

@@ -38,14 +38,16 @@ GAP = """node => {
 }"""
 
 
-async def imported(page: Page, served: Served, folder: Path) -> None:
-    """Open a conversation whose one answer holds everything."""
-    said = [{"role": "user", "content": "Show me"}, {"role": "assistant", "content": ANSWER}]
-    file = folder / "shown.jsonl"
-    file.write_text(json.dumps({"id": "shown", "messages": said}), encoding="utf-8")
+async def imported(
+    page: Page, served: Served, folder: Path, name: str = "shown", answer: str = ANSWER
+) -> None:
+    """Open a conversation of one answer, which holds everything."""
+    said = [{"role": "user", "content": "Show me"}, {"role": "assistant", "content": answer}]
+    file = folder / f"{name}.jsonl"
+    file.write_text(json.dumps({"id": name, "messages": said}), encoding="utf-8")
     served.manage("import_conversation", str(file), "--user", NAME)
     await page.goto(f"{served.url}/")
-    await page.locator("#rows a.row", has_text="shown · Show me").click()
+    await page.locator("#rows a.row", has_text=f"{name} · Show me").click()
     await page.wait_for_url(CHAT)
 
 
@@ -76,6 +78,21 @@ async def test_an_answer_is_read_and_copied(page: Page, served: Served, tmp_path
     await page.locator("footer [data-copy='answer']").click()
     await expect(page.locator("footer [data-copy='answer']")).to_have_text("Copied")
     assert await page.evaluate(copied) == ANSWER
+
+
+async def test_what_is_wider_than_the_page_scrolls_by_the_keyboard(
+    page: Page, served: Served, tmp_path: Path
+) -> None:
+    await set_up(page, served)
+    narrow = "| a | b |\n|---|---|\n| 1 | 2 |"
+    wide = "\n".join("|" + part * 30 for part in (" column |", "---|", " value |"))
+    await imported(page, served, tmp_path, "tables", f"{narrow}\n\n{wide}\n")
+    tables = page.locator(".prose .table")
+    await expect(tables.last).to_have_attribute("tabindex", "0")
+    assert await tables.first.get_attribute("tabindex") is None
+    await tables.last.focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(tables.last).not_to_have_js_property("scrollLeft", 0)
 
 
 async def test_a_chat_needs_no_mouse_and_says_states_not_tokens(page: Page, served: Served) -> None:
