@@ -191,7 +191,7 @@
     }
     if (response.status >= 500) throw new Error("later");
     const refused = new DOMParser().parseFromString(await response.text(), "text/html").querySelector(".send-error");
-    const reason = refused?.textContent ?? list.dataset.refused;
+    const reason = refused?.textContent ?? list.dataset[response.status === 404 ? "gone" : "refused"];
     // A chat that cannot take a message now (409) may take it later, unless its writer is there to decide.
     const isLater = response.status === 409 && !isFirst;
     if (key === own && !form.elements.text.value && !isLater) {

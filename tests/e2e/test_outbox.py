@@ -201,3 +201,18 @@ async def test_other_words_in_a_second_tab_are_another_message(tab: Page, served
     await say(second, "A second message")
     await expect(await ended(tab, 3)).to_contain_text("A second message")
     await second.close()
+
+
+async def test_who_writes_in_a_chat_that_was_deleted_elsewhere_is_told(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    other = await tab.context.new_page()
+    await other.goto(f"{tab.url}menu/")
+    await other.get_by_role("button", name="Delete").click()
+    await other.wait_for_url("**/c/list/")
+    await other.close()
+    await say(tab, "Are you there?")
+    await expect(tab.locator("#composer-error")).to_contain_text("This chat was deleted")
+    await expect(tab.locator("#text")).to_have_value("Are you there?")
