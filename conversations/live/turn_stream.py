@@ -31,7 +31,7 @@ from conversations.live.publish import publish, publish_spending, publish_text
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.log.page_version import VersionStep, join_steps, take_step
-from conversations.rendering import Incremental
+from conversations.rendering import Incremental, keep_streamed
 from conversations.telemetry.scopes import enter_turn_scope
 from conversations.turns.drafts import Checkpoint, create_draft
 from tools.framework.clean_text import clean_text
@@ -116,6 +116,8 @@ class TurnDisplay:
         """
         whole = (*self._held.events, *events)
         if self._topic.readers:
+            if any(event.text == "ends" for event in events):
+                keep_streamed("".join(self._text), self._markdown)
             with contextlib.suppress(Exception):
                 html = render.render_events(
                     self._lease.conversation_id,

@@ -26,8 +26,10 @@ from markdown_it.token import Token
 from conversations.rendering.continued import Part, is_loose, mark
 from conversations.rendering.markdown import (
     MAX_BLOCK,
+    MAX_MATH,
     Parsed,
     TooCostly,
+    find_limits,
     parse_markdown,
     render_tokens,
 )
@@ -71,6 +73,10 @@ class Incremental:
         #: The length at which a long text is rendered again.
         self._due = 0
         self._tail = _EMPTY
+        self._closed: list[SafeString] = []
+        #: Whether it is shown as the complete text will be, but for a code block that is open.
+        self._is_final = True
+        self._is_open = False
         #: Whether the tail shows all of the text.
         self._is_shown = True
         #: Where the tail can go on without parsing, if anywhere, the last word there with the space
@@ -86,6 +92,8 @@ class Incremental:
         self.is_coloured = True
         #: Code of the tail as it was coloured, which takes longer than all else of it.
         self._coloured: dict[tuple[str, str], str] = {}
+        #: Steps of the parser so far, of those that are limited.
+        self._taken = {"lines": 0, "steps": 0}
         #: Characters parsed so far: the measure of the cost.
         self.parsed = 0
 
@@ -94,19 +102,43 @@ class Incremental:
         """Characters of the tail, which is rendered again with the next text."""
         return len(self._text)
 
+    def find_whole(self, source: str) -> SafeString | None:
+        """Return all that was rendered of a text, if rendering it at once certainly gives the same.
+
+        A reference definition may change that, and so may the limits for the text as a whole.
+        """
+        is_final = self._is_final and self._is_shown and not (self._is_open or self._held)
+        limits, lines = find_limits(len(source)), 2 * source.count("\n") + 2
+        # What was not parsed takes at most two steps for each line, and for each of these signs.
+        signs = lines + 2 * sum(map(source.count, "!:-"))
+        is_cheap = lines <= limits["lines"] - self._taken["lines"]
+        is_cheap = is_cheap and signs <= limits["steps"] - self._taken["steps"]
+        if not (is_final and is_cheap) or "]:" in source or len(source) > MAX_MATH:
+            return None
+        return SafeString("".join((*self._closed, self._tail)))
+
     def feed(self, text: str) -> tuple[SafeString, SafeString]:
         """Add text; the tail is unchanged when there was too little of it."""
         if self._goes_on(text):
             return _EMPTY, self._tail
+        closed = self._add(text)
+        if self._is_final:
+            self._closed.append(closed)
+        else:
+            self._closed.clear()
+        return closed, self._tail
+
+    def _add(self, text: str) -> SafeString:
+        """Add text with which the tail does not just go on; return what it closes."""
         ended = _EMPTY
         head, blank, rest = text.partition("\n\n")
         if blank and self._is_alone and self._goes_on(head):
             ended, self._text, text = self._tail, "", rest
             self._tail, self._part, self._is_alone, self._due = _EMPTY, Part(), False, 0
         if not (self._text or self._held) and self._begin_paragraph(text):
-            return ended, self._tail
+            return ended
         closed = self._parse(text)
-        return SafeString(ended + closed) if ended else closed, self._tail
+        return SafeString(ended + closed) if ended else closed
 
     def _parse(self, text: str) -> SafeString:
         """Add any text; return what it closes."""
@@ -119,14 +151,17 @@ class Incremental:
         if not self._is_shown:
             return _EMPTY
         self.parsed += len(self._text)
-        is_costly = self._is_placed = self._is_code = self._is_alone = False
+        is_costly = self._is_placed = self._is_code = self._is_alone = self._is_open = False
         try:
             parsed = parse_markdown(self._text)
+            for kind, limit in find_limits(len(self._text)).items():
+                self._taken[kind] += limit - parsed.env[kind]
             is_costly = parsed.env["steps"] < 0
             closed = self._advance(parsed)
         except TooCostly:
             is_costly, closed = True, self._as_written()
         self._due = len(self._text) * (24 if is_costly else 17) // 16
+        self._is_final = self._is_final and self.is_coloured and not is_costly
         return closed
 
     def _begin_paragraph(self, words: str) -> bool:
@@ -137,7 +172,7 @@ class Incremental:
         self._text, self._tail = words, SafeString(f"<p>{shown}</p>\n")
         self._word = words[shown.rfind(" ") + 1 :]
         self._place, self._is_placed, self._is_alone = len("<p>") + len(shown), True, True
-        self._is_shown, self._is_code = True, False
+        self._is_shown, self._is_code, self._is_open = True, False, False
         return True
 
     def _goes_on(self, text: str) -> bool:
@@ -198,10 +233,10 @@ class Incremental:
             return SafeString(closed + cut)
         if len(self._text) > MAX_BLOCK:
             return SafeString(closed + self._as_written())
-        is_open = _is_open(tokens[last:], lines)
-        env["is_coloured"] = self.is_coloured and not is_open
+        self._is_open = _is_open(tokens[last:], lines)
+        env["is_coloured"] = self.is_coloured and not self._is_open
         self._tail = _safe(render_tokens(mark(tokens[last:], self._part), env))
-        self._is_code = is_open and _goes_on_as_written(tokens[last], lines)
+        self._is_code = self._is_open and _goes_on_as_written(tokens[last], lines)
         self._is_alone = [one.type for one in tokens[last:]] in _ALONE
         return closed
 
@@ -227,7 +262,7 @@ class Incremental:
             self._tail = self._slice(tail, further, is_coloured=not is_code)
         except TooCostly:
             return _EMPTY
-        self._text, self._part = tail, further
+        self._text, self._part, self._is_final = tail, further, False
         self._coloured.clear()
         return closed
 
@@ -238,6 +273,7 @@ class Incremental:
         return _safe(render_tokens(mark(tokens, part), env))
 
     def _as_written(self) -> SafeString:
+        self._is_final = False
         if len(self._text) > MAX_BLOCK:
             closed, self._text, self._tail = render_plain(self._text), "", _EMPTY
             return closed

@@ -123,13 +123,18 @@ def _build_parser() -> MarkdownIt:
 _MD = _build_parser()
 
 
+def find_limits(size: int) -> dict[str, int]:
+    """Return the steps that lines, and what stands in them, of so many characters may take."""
+    return {"lines": 2_000 + size // 2, "steps": 2_000 + size // 3}
+
+
 def parse_markdown(text: str) -> Parsed:
     """Parse a text that `replace_controls` has cleaned; raises TooCostly beyond the limits."""
     size = len(text)
     if size > MAX_SOURCE:
         raise TooCostly
-    env: dict[str, Any] = {"lines": 2_000 + size // 2, "steps": 2_000 + size // 3}
-    env |= {"allowance": HighlightTime(size), "formulas": MAX_MATH}
+    env: dict[str, Any] = {"allowance": HighlightTime(size), "formulas": MAX_MATH}
+    env |= find_limits(size)
     tokens = _MD.parse(text, env)
     if any(token.nesting == 1 and token.level >= _DEEPEST for token in tokens):
         raise TooCostly

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from conversations import rendering
 from conversations.agent.events import (
     Event,
     MeterMoved,
@@ -24,6 +26,7 @@ from conversations.claude.client import Claude, Deadlines
 from conversations.context.view.envelope import build_envelope
 from conversations.db import run_db
 from conversations.live import turn_stream
+from conversations.live.hub import Reader
 from conversations.live.turn_stream import TurnDisplay
 from conversations.live.watch import ALIVE, watch
 from conversations.log.leases import Lease
@@ -64,6 +67,23 @@ async def test_what_is_published_late_and_fails_is_logged(
     (record,) = caplog.records
     assert f"turn {lease.turn_id}" in record.getMessage()
     assert "no way to the pages" in str(record.exc_info[1])
+
+
+async def test_what_was_streamed_is_kept_to_be_shown_again_at_the_end() -> None:
+    lease = await run_db(people_and_turns.started_turn)
+    display = TurnDisplay(lease)
+    display._topic.readers.add(Reader(display._topic))
+    conversation = await run_db(Conversation.objects.get, pk=lease.conversation_id)
+    try:
+        await display.publish(RoundOpened(lease.number, 1))
+        for words in ("Some **new**", " words\n\n", "- of one"):
+            await display.grow(words, "")
+        ending = TurnClosed(lease.number)
+        await run_db(partial(display.render_next, ending, conversation=conversation))
+    finally:
+        display._topic.readers.clear()
+        display.close()
+    assert "<li>of one</li>" in rendering._streamed.pop("Some **new** words\n\n- of one")
 
 
 async def test_the_beginning_of_a_turn_waits_for_the_call_that_is_being_opened(

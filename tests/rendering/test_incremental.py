@@ -9,6 +9,7 @@ from functools import partialmethod
 
 import pytest
 
+from conversations import rendering
 from conversations.rendering import Incremental, markdown, render_markdown
 from conversations.rendering.code import HighlightTime, highlight_code
 from tests.rendering.test_markdown import CORPUS
@@ -84,6 +85,65 @@ def test_words_that_are_put_into_a_line_are_what_parsing_it_again_gives(
         assert shown[0] == shown[1], pieces
     assert min(Counter(taken).values()) > 200
     assert len(set(taken)) == 3
+
+
+def test_what_is_kept_of_a_streamed_answer_is_what_rendering_it_gives() -> None:
+    kept = 0
+    for seed in range(1_000):
+        chance = random.Random(seed)
+        kinds = chance.choices((SIGNS, WORDS, CODE), k=chance.randint(2, 25))
+        pieces = ["".join(chance.choices(kind, k=chance.randint(1, 3))) for kind in kinds]
+        incremental, source = Incremental(), "".join(pieces)
+        for piece in pieces:
+            incremental.feed(piece)
+        html = incremental.find_whole(source)
+        assert html in (None, rendering._render(source)), pieces
+        kept += html is not None
+    assert kept > 300
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[a]: https://example.org\n\nLink [a]",
+        "Held\n\n- ",
+        "```py\nopen = 1\n",
+        "- an item that makes a list too long for one part\n" * 20,
+        "word *x* " * 2_000,
+        ("[" * 900 + "\n\n") * 8,
+        "word " * 2_500,
+    ],
+)
+def test_what_the_whole_may_change_is_not_kept(source: str) -> None:
+    incremental = Incremental()
+    for at in range(0, len(source), 400):
+        incremental.feed(source[at : at + 400])
+    assert incremental.find_whole(source) is None
+
+
+def test_what_was_shown_without_colours_is_not_kept() -> None:
+    source = "```py\nx = 1\n```\n\nDone"
+    for is_coloured in (True, False):
+        incremental = Incremental()
+        incremental.is_coloured = is_coloured
+        incremental.feed(source)
+        assert (incremental.find_whole(source) is not None) == is_coloured
+
+
+def test_a_streamed_answer_is_not_rendered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "Some **new** words\n\n- of one\n- or two\n\n" + "Done. " * 3
+    incremental = Incremental()
+    for at in range(0, len(source), 9):
+        incremental.feed(source[at : at + 9])
+    rendering._render_cached.cache_clear()
+    rendering.keep_streamed(source, incremental)
+    with monkeypatch.context() as patched:
+        patched.setattr(rendering, "convert_markdown", lambda _: pytest.fail("rendered again"))
+        shown = [render_markdown(source), render_markdown(source)]
+    assert shown == [rendering._render(source)] * 2
+    for number in range(2 * rendering.MOST_STREAMED):
+        rendering.keep_streamed(f"{source} {number}", incremental)
+    assert len(rendering._streamed) <= rendering.MOST_STREAMED
 
 
 def test_words_of_a_sentence_are_not_parsed_again() -> None:
