@@ -2,8 +2,9 @@
 
 The browser never parses Markdown. The source text is stored; HTML is made from it here, in the
 caller's thread, and complete renderings are cached by their source. What was streamed is its own
-complete rendering where that is certain to be the same. There are three barriers: the parser has HTML and images off, nh3 passes a short list of tags and a closed list of class names,
-and the page's policy runs nothing inline. This package returns `SafeString`; nothing else in the
+complete rendering where that is certain to be the same. There are three barriers: the parser has
+HTML and images off, nh3 passes a short list of tags and a closed list of class names, and the
+page's policy runs nothing inline. This package returns `SafeString`; nothing else in the
 project makes one of model text.
 
 Alternatives were client-side Markdown (client state, a second parser, HTML from the model in the

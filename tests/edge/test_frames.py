@@ -5,8 +5,11 @@ from __future__ import annotations
 import struct
 
 import pytest
+from websockets.frames import Frame, Opcode
+from websockets.protocol import Protocol, Side, State
 
 from agentweb.bench.websocket_client import BINARY, PING, TEXT, Refused
+from agentweb.edge import sockets as edge
 from agentweb.edge.sockets import MOST_FRAME, MOST_FRAMES
 from tests.edge.wire import MB, Site, Socket, code, growth
 
@@ -23,6 +26,23 @@ async def opened(site: Site) -> Socket:
     made = await site.open()
     await made.read()
     return made
+
+
+@pytest.mark.parametrize("size", [2, 125, 126, 65_535, 65_536, 200_000])
+async def test_a_text_goes_out_as_one_frame_of_the_protocol(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, made, text = list[bytes](), edge.Socket(), "é" + "x" * (size - 2)
+    monkeypatch.setattr(made, "sendData", sent.append)
+    made.state = made.STATE_OPEN
+    made.handle_reply({"type": "websocket.send", "text": text})
+    reader = Protocol(Side.CLIENT, state=State.OPEN, max_size=None)
+    reader.receive_data(b"".join(sent))
+    (frame,) = reader.events_received()
+    assert frame == Frame(Opcode.TEXT, text.encode())
+    made.state = made.STATE_CLOSED
+    made.handle_reply({"type": "websocket.send", "text": "too late"})
+    assert len(sent) == 1
 
 
 @pytest.mark.parametrize(
