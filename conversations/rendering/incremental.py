@@ -263,6 +263,7 @@ class Incremental:
         except TooCostly:
             return _EMPTY
         self._text, self._part, self._is_final = tail, further, False
+        self._is_code = is_code and own[0].startswith(block.markup)
         self._coloured.clear()
         return closed
 

@@ -170,6 +170,12 @@ def test_an_open_code_block_is_not_parsed_again() -> None:
     shown = 'def f():\n    if a &lt; b:\n\n\treturn "c" &amp; d\n- e</code></pre></div>\n'
     assert tail.endswith(f'<code class="language-py">{shown}')
     assert incremental.feed("\n```\n")[1] == render_markdown(incremental._text)
+    # The rest of a long one, whose beginning is closed.
+    closed, _ = incremental.feed("\n```py\n" + "x = 1\n" * 80)
+    before = incremental.parsed
+    assert closed.count('class="language-py"') == 2
+    assert incremental.feed("y = 2")[1].endswith("x = 1\ny = 2</code></pre></div>\n")
+    assert incremental.parsed == before
 
 
 def test_what_a_blank_line_ends_is_closed_and_not_parsed_again() -> None:
