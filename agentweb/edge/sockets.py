@@ -135,7 +135,7 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
         super().handle_reply(message)
 
     def _send_text(self, payload: bytes) -> None:
-        """Send a message as one frame, for whose five bytes the library needs a dozen calls."""
+        """Send a message as one frame, for whose head the library needs a dozen calls."""
         size = len(payload)
         if size < 126:
             head = struct.pack("!BB", _TEXT, size)

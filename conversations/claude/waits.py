@@ -10,13 +10,13 @@ from typing import Self
 class Waits:
     """Ends a wait with TimeoutError, as `asyncio.timeout_at` does, which sets a timer for each.
 
-    A deadline is never before the one of an earlier wait, so a timer that comes too soon is set
-    again, and is right until then.
+    The deadline of a wait is mostly behind the one before, so a timer is left as it is until it
+    comes, and is set again if that was too soon.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._due = 0.0
+        self._due = self._set_to = 0.0
         self._timer: asyncio.TimerHandle | None = None
         #: The task, while it waits; whether its wait was ended.
         self._task: asyncio.Task[object] | None = None
@@ -29,8 +29,8 @@ class Waits:
 
     def __enter__(self) -> None:
         self._task = asyncio.current_task()
-        if self._timer is None:
-            self._timer = self._loop.call_at(self._due, self._look)
+        if self._timer is None or self._due < self._set_to:
+            self._set_timer()
 
     def __exit__(
         self,
@@ -45,12 +45,16 @@ class Waits:
             if not task.uncancel() and kind is asyncio.CancelledError:
                 raise TimeoutError from error
 
+    def _set_timer(self) -> None:
+        self.close()
+        self._set_to, self._timer = self._due, self._loop.call_at(self._due, self._look)
+
     def _look(self) -> None:
         self._timer = None
         if self._task is None:
             return
         if self._loop.time() < self._due:
-            self._timer = self._loop.call_at(self._due, self._look)
+            self._set_timer()
         else:
             self._is_over = True
             self._task.cancel()

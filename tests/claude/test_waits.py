@@ -57,6 +57,17 @@ async def test_many_waits_have_one_timer_and_only_what_is_late_ends(monkeypatch:
             await asyncio.sleep(0)
 
 
+async def test_a_deadline_before_that_of_an_earlier_wait_is_kept() -> None:
+    now = asyncio.get_running_loop().time
+    began = now()
+    with closing(Waits()) as waits:
+        with waits.until(began + 30):
+            await asyncio.sleep(0)
+        with pytest.raises(TimeoutError), waits.until(began + 0.05):
+            await asyncio.sleep(3)
+    assert now() - began < 2
+
+
 async def test_a_cancellation_by_others_stays_one() -> None:
     async def wait(seconds: float) -> None:
         with closing(Waits()) as waits, waits.until(asyncio.get_running_loop().time() + seconds):
