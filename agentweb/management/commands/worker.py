@@ -31,6 +31,6 @@ class Command(BaseCommand):
                 [
                     "worker", "--pool", "threads", "--loglevel", "WARNING",
                     "--concurrency", str(conf.process_turns + OTHERS),
-                    "--without-gossip", "--without-mingle",
+                    "--without-gossip", "--without-mingle", "--without-heartbeat",
                 ]
             )  # fmt: skip
