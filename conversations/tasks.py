@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from celery import shared_task
 
 from conversations.alerts.delivery import deliver_alerts
 from conversations.audit.verify import Tally, verify_everything
+from conversations.runtime.dispatch import PAGES_LANGUAGE
 from conversations.runtime.process import process, run_maintenance
 from conversations.runtime.supervisor import supervisor
 
 logger = logging.getLogger("agentweb.audit")
 
 
-@shared_task(name="conversations.run_turn")  # type: ignore[untyped-decorator]
-def run_turn(turn_id: int) -> None:
+@shared_task(bind=True, name="conversations.run_turn")  # type: ignore[untyped-decorator]
+def run_turn(task: Any, turn_id: int) -> None:
     """Run a turn to its end, if the database says that it still needs a worker."""
-    supervisor.work_off(turn_id)
+    supervisor.work_off(turn_id, task.request.get(PAGES_LANGUAGE))
 
 
 @shared_task(name="conversations.propose")  # type: ignore[untyped-decorator]

@@ -288,6 +288,11 @@ class Hub:
     def find(self, conversation_id: int) -> Topic | None:
         return self._topics.get(conversation_id)
 
+    def find_language(self, conversation_id: int) -> str | None:
+        """Return the language of the conversation's open pages; None where there are none."""
+        topic = self.find(conversation_id)
+        return topic.language if topic is not None and topic.readers else None
+
     def list_open(self) -> dict[int, Topic]:
         """Return the topics with open pages, by conversation."""
         return {key: topic for key, topic in self._topics.items() if topic.readers}

@@ -1,7 +1,9 @@
 """Publishing: an event is shown on the pages of this process and sent to other processes.
 
 Each process renders events from the database for its own pages; only streamed text is part of its
-event. A state event carries the step of the page version that its publisher committed
+event. What a turn has rendered right after its commit goes with its events as HTML, and is shown as
+it is on pages of its language: a worker renders for the pages of whoever asked it to run the turn.
+A state event carries the step of the page version that its publisher committed
 (`log/page_version.py`), streamed text its position; the hub decides by them (`live/hub.py`). A
 process whose first page opens during an answer, or that missed a part of it, requests the answer so
 far, and the process that runs the turn sends it.
@@ -12,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import astuple
-from typing import Any
+from typing import Any, NamedTuple
 
 from conversations.agent.events import (
     EVENTS,
@@ -32,6 +34,15 @@ from conversations.transcript.shapes import Live
 logger = logging.getLogger("agentweb.relay")
 #: Seconds after which the answer so far may be requested again.
 ASK_SECONDS = 0.5
+#: Characters of HTML that are sent to other processes; what is longer each renders itself.
+MOST_SENT = 100_000
+
+
+class Rendered(NamedTuple):
+    """Events as HTML, and the language of the pages that it was rendered for."""
+
+    html: str
+    language: str
 
 
 async def publish(
@@ -39,20 +50,23 @@ async def publish(
     *events: Event,
     step: VersionStep | None = None,
     at: Position | None = None,
-    html: str | None = None,
+    rendered: Rendered | None = None,
 ) -> None:
     """Show events as one step, here and in other processes; raises errors of rendering here.
 
-    `step` None: the last step committed in this context, if it was not published yet. `html`: the
-    events as they were rendered after that step.
+    `step` None: the last step committed in this context, if it was not published yet. `rendered`:
+    the events as they were rendered after that step.
     """
     if step is None and at is None:
         step = take_step(conversation_id)
     if relay.is_open:
-        relay.send(group_of(conversation_id), _write_message(conversation_id, events, step, at))
+        message = _write_message(conversation_id, events, step, at)
+        if rendered is not None and len(rendered.html) <= MOST_SENT:
+            message["rendered"] = [*rendered]
+        relay.send(group_of(conversation_id), message)
     topic = hub.enter(conversation_id)
     try:
-        await _show(topic, conversation_id, events, step, at, is_own=True, html=html)
+        await _show(topic, conversation_id, events, step, at, is_own=True, rendered=rendered)
     finally:
         hub.leave(conversation_id)
 
@@ -136,7 +150,9 @@ async def _handle_for(topic: Topic, message: Message) -> None:
             step, at = (
                 value and (value[0], value[1]) for value in (message["step"], message["at"])
             )
-            await _show(topic, conversation_id, events, step, at, is_own=False)
+            found = message.get("rendered")
+            rendered = found and Rendered(*found)
+            await _show(topic, conversation_id, events, step, at, is_own=False, rendered=rendered)
         case {"type": "ask"}:
             _answer(topic, conversation_id)
         case {"type": "answer"}:
@@ -154,7 +170,7 @@ async def _show(
     at: Position | None,
     *,
     is_own: bool,
-    html: str | None = None,
+    rendered: Rendered | None = None,
 ) -> None:
     async with topic.lock:
         match events:
@@ -163,7 +179,7 @@ async def _show(
             case (ToolMoved() as event,):
                 _show_progress(topic, event, at or (0, 0))
             case _:
-                await _show_state(topic, conversation_id, events, step, html, is_own=is_own)
+                await _show_state(topic, conversation_id, events, step, rendered, is_own=is_own)
 
 
 def _show_text(topic: Topic, conversation_id: int, event: TextGrew, at: Position) -> None:
@@ -195,7 +211,7 @@ async def _show_state(
     conversation_id: int,
     events: tuple[Event, ...],
     step: VersionStep | None,
-    html: str | None,
+    rendered: Rendered | None,
     *,
     is_own: bool,
 ) -> None:
@@ -207,7 +223,9 @@ async def _show_state(
         topic.publish(Frame(None, step))
     elif topic.is_wanted(step, is_base=is_base):
         try:
-            if html is None:
+            if rendered is not None and rendered.language == topic.language:
+                html = rendered.html
+            else:
                 html = await run_db(
                     render.render_events, conversation_id, *events, language=topic.language
                 )

@@ -27,7 +27,7 @@ from conversations.db import run_db, run_db_soon
 from conversations.live import render
 from conversations.live.draft_batches import TOGETHER, save_in_batch
 from conversations.live.hub import Topic, hub
-from conversations.live.publish import publish, publish_spending, publish_text
+from conversations.live.publish import Rendered, publish, publish_spending, publish_text
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.log.page_version import VersionStep, join_steps, take_step
@@ -55,8 +55,10 @@ PROGRESS_SECONDS, MOST_PROGRESS = 0.4, 200
 class TurnDisplay:
     """The Display port of one turn that runs in this process."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: Lease, language: str | None = None) -> None:
         self._lease = lease
+        #: That of the pages of another process; None where it is not known that there are any.
+        self._language = language
         self._scope = enter_turn_scope(
             user=lease.user_id,
             conversation=lease.conversation_id,
@@ -114,18 +116,20 @@ class TurnDisplay:
         `conversation` is as that transaction left it. An error is left to their publication, which
         renders them again.
         """
-        whole = (*self._held.events, *events)
+        whole, language = (*self._held.events, *events), self._language
         if self._topic.readers:
+            language = self._topic.language
             if any(event.text == "ends" for event in events):
                 keep_streamed("".join(self._text), self._markdown)
+        if language is not None:
             with contextlib.suppress(Exception):
                 html = render.render_events(
                     self._lease.conversation_id,
                     *whole,
-                    language=self._topic.language,
+                    language=language,
                     conversation=conversation,
                 )
-                self._held.rendered = whole, html
+                self._held.rendered = whole, Rendered(html, language)
 
     async def publish(self, *events: Event) -> None:
         """Publish events, in order, as the step that this turn committed last.
@@ -135,12 +139,12 @@ class TurnDisplay:
         """
         async with self._order:
             step = self._take_step() if events else None
-            events, step, html = self._held.take(events, step)
+            events, step, rendered = self._held.take(events, step)
             if not events:
                 return
             if any(event.text == "ends" for event in events):
                 self._end()
-            await publish(self._lease.conversation_id, *events, step=step, html=html)
+            await publish(self._lease.conversation_id, *events, step=step, rendered=rendered)
             for event in events:
                 if isinstance(event, RoundOpened):
                     self._begin(event)
@@ -293,7 +297,7 @@ class HeldEvents:
         #: What was committed before they were held.
         self.step: VersionStep | None = None
         #: The next events as they were rendered right after their commit.
-        self.rendered: tuple[tuple[Event, ...], str] | None = None
+        self.rendered: tuple[tuple[Event, ...], Rendered] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def add(
@@ -316,7 +320,7 @@ class HeldEvents:
 
     def take(
         self, events: tuple[Event, ...] = (), step: VersionStep | None = None
-    ) -> tuple[tuple[Event, ...], VersionStep | None, str | None]:
+    ) -> tuple[tuple[Event, ...], VersionStep | None, Rendered | None]:
         """Return the held events with these behind them, their step, and their HTML if rendered."""
         self.expect_next()
         whole, step, rendered = (*self.events, *events), join_steps(self.step, step), self.rendered

@@ -10,7 +10,7 @@ import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from asgiref.sync import async_to_sync
 
@@ -18,6 +18,7 @@ from conversations.agent.events import TurnClosed
 from conversations.conf import conf
 from conversations.db import run_db
 from conversations.library.access import is_over
+from conversations.live.hub import hub
 from conversations.live.publish import announce
 from conversations.live.relay import ALL, relay
 from conversations.runtime.supervisor import supervisor
@@ -32,14 +33,18 @@ _post = ThreadPoolExecutor(1, thread_name_prefix="dispatch")
 PAUSE = 2.0
 #: Seconds after which a worker discards a task: a sweep has found the work by then.
 EXPIRES = 60
+#: Header of a task: the language of the conversation's open pages here. It is no argument, because
+#: a worker of an older version takes none but the id.
+PAGES_LANGUAGE = "pages_language"
 
 
-def wake_turn(turn_id: int) -> None:
+def wake_turn(turn: Turn) -> None:
     """Have a process start a waiting turn soon."""
     if conf.run_turns_in == "web":
-        supervisor.wake(turn_id)
+        supervisor.wake(turn.pk)
     else:
-        _send_task("conversations.run_turn", turn_id)
+        language = hub.find_language(turn.conversation_id)
+        _send_task("conversations.run_turn", turn.pk, **{PAGES_LANGUAGE: language})
 
 
 def start_proposal(proposal_id: int) -> None:
@@ -62,9 +67,9 @@ async def _stop_turn(turn: Turn) -> None:
         await announce(turn.conversation_id, TurnClosed(turn.number))
 
 
-def _send_task(name: str, *arguments: Any) -> None:
+def _send_task(name: str, key: int, **headers: str | None) -> None:
     # The context carries the log ids and the trace of the request.
-    _post.submit(copy_context().run, _broker.send, name, *arguments)
+    _post.submit(copy_context().run, _broker.send, name, key, headers)
 
 
 class _Broker:
@@ -73,13 +78,13 @@ class _Broker:
     def __init__(self) -> None:
         self._again_at = 0.0
 
-    def send(self, name: str, *arguments: Any) -> None:
+    def send(self, name: str, key: int, headers: dict[str, str | None]) -> None:
         from celery import current_app
 
         if time.monotonic() < self._again_at:
             return
         try:
-            current_app.send_task(name, args=arguments, expires=EXPIRES, retry=False)
+            current_app.send_task(name, args=[key], headers=headers, expires=EXPIRES, retry=False)
         except Exception as error:
             self._again_at = time.monotonic() + PAUSE
             logger.warning("%s: no broker (%s); a worker finds what waits", name, error)

@@ -49,6 +49,8 @@ class Supervisor:
         #: Turns that wait for a free slot in this process.
         self._waiting: deque[int] = deque()
         self._runs: dict[int, TurnRun] = {}
+        #: The language of the pages of another process, by the turn that they wait for.
+        self._languages: dict[int, str] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._claude: Claude | None = None
         self._side_calls = SideCallTasks()
@@ -94,13 +96,19 @@ class Supervisor:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.launch, turn_id)
 
-    def work_off(self, turn_id: int) -> None:
-        """Run a turn and wait for its end, from a worker thread."""
+    def work_off(self, turn_id: int, language: str | None = None) -> None:
+        """Run a turn and wait for its end, from a worker thread.
+
+        `language` is that of the pages that show its conversation in the process that asks for it.
+        """
         if self._loop is None:
             raise RuntimeError("no turns run in this process: start it with manage.py worker")
-        asyncio.run_coroutine_threadsafe(self._work_off(turn_id), self._loop).result()
+        work = self._work_off(turn_id, language)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def _work_off(self, turn_id: int) -> None:
+    async def _work_off(self, turn_id: int, language: str | None) -> None:
+        if language is not None:
+            self._languages[turn_id] = language
         self.launch(turn_id)
         while (task := self._tasks.get(turn_id)) is not None:
             await asyncio.wait([task])
@@ -170,11 +178,12 @@ class Supervisor:
     async def _run(self, turn_id: int) -> None:
         if self._claude is None:
             return
+        language = self._languages.pop(turn_id, None)
         claimed = await run_db(claim_turn, turn_id=turn_id, owner=OWNER)
         if claimed is None:
             return
         lease = claimed.lease
-        run = self._runs[turn_id] = TurnRun(claimed, self._claude)
+        run = self._runs[turn_id] = TurnRun(claimed, self._claude, language)
         if self._is_draining:
             run.switch.leave()
         try:
@@ -184,6 +193,8 @@ class Supervisor:
         if outcome.is_done:
             claimed.cache_fold()
         if outcome.following is not None:
+            if language is not None:
+                self._languages[outcome.following] = language
             self.launch(outcome.following)
         if outcome.is_done and has_titles() and claimed.may_be_named and not self._is_draining:
             self._side_calls.begin(f"title-{lease.turn_id}", partial(self._write_title, lease))

@@ -60,10 +60,10 @@ class Outcome:
 class TurnRun:
     """The run of a turn whose lease this process holds."""
 
-    def __init__(self, claimed: ClaimedTurn, claude: Claude) -> None:
+    def __init__(self, claimed: ClaimedTurn, claude: Claude, language: str | None = None) -> None:
         self._lease, self._claimed, self._claude = claimed.lease, claimed, claude
         self._calls: TurnCalls | None = None
-        self._display = TurnDisplay(self._lease)
+        self._display = TurnDisplay(self._lease, language)
         self.switch = Switch()
 
     async def run(self) -> Outcome:

@@ -36,5 +36,5 @@ def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return refuse_post(request, conversation, error.text, _STATUS[error.code])
     async_to_sync(announce)(conversation.pk, TurnChanged(turn.number))
     if turn.state == "tool_wait":
-        dispatch.wake_turn(turn.pk)
+        dispatch.wake_turn(turn)
     return answer_post(request, conversation)

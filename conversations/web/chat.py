@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID, uuid4
 
 from asgiref.sync import async_to_sync
@@ -49,7 +49,7 @@ from conversations.web.page_shell import build_page_context, refuse_post
 from conversations.web.responses import answer_post, redirect_post, require_user
 
 if TYPE_CHECKING:
-    from conversations.models import Conversation, Folder
+    from conversations.models import Conversation, Folder, Turn
 
 
 @login_required
@@ -173,7 +173,7 @@ def start(request: HttpRequest) -> HttpResponse:
     _drop_repeated(request, files)
     if turn.conversation.folder is not None:
         open_folder(folder=turn.conversation.folder, is_open=True)
-    dispatch.wake_turn(turn.pk)
+    dispatch.wake_turn(turn)
     return redirect_post(request, reverse("chat", args=[turn.conversation.public_id]))
 
 
@@ -210,7 +210,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if is_waiting(sent):
         async_to_sync(announce)(conversation.pk, QueueChanged())
     else:
-        dispatch.wake_turn(sent.pk)
+        dispatch.wake_turn(cast("Turn", sent))
     return answer_post(request, conversation)
 
 

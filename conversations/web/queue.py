@@ -33,7 +33,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except SendError as error:
         return refuse_post(request, conversation, error.text, 409)
     if turn is not None:
-        dispatch.wake_turn(turn.pk)
+        dispatch.wake_turn(turn)
     async_to_sync(announce)(conversation.pk, QueueChanged())
     return answer_post(request, conversation)
 

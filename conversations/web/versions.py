@@ -114,7 +114,7 @@ def _answer_version(
         return refuse_post(request, conversation, error.text, 409)
     async_to_sync(announce)(conversation.pk, PathChanged())
     if found.is_live:
-        dispatch.wake_turn(found.pk)
+        dispatch.wake_turn(found)
     conversation.refresh_from_db()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(_find_address(goal or found))

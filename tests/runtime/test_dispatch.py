@@ -7,10 +7,12 @@ import json
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
 import pytest
+from celery.app.trace import build_tracer
 from redis import Redis
 
 from agentweb.celery import app
@@ -18,11 +20,12 @@ from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations import tasks
 from conversations.db import run_db
-from conversations.models import Turn
+from conversations.models import Conversation, Turn
 from conversations.runtime import dispatch
 from tests.support import servers
 from tests.support.running_turns import ended, queue, supervising
 from tests.support.servers import Server
+from tests.web.tabs import connected
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -56,16 +59,21 @@ def send_by(url: str) -> None:
     app._pool = app.amqp._producer_pool = None
 
 
-def posted(server: Server) -> list[Any]:
+def take_tasks(server: Server) -> list[Any]:
     """Take what lies in the queue of the workers."""
     with Redis.from_url(server.url) as client:
         rows = [json.loads(row) for row in reversed(client.lrange("agentweb", 0, -1))]
         client.flushall()
+    return rows
+
+
+def posted(server: Server) -> list[Any]:
+    rows = take_tasks(server)
     return [(row["headers"]["task"], json.loads(b64decode(row["body"]))[0]) for row in rows]
 
 
 async def test_a_worker_is_given_the_id_of_the_turn_and_nothing_else(redis: Server) -> None:
-    dispatch.wake_turn(7)
+    dispatch.wake_turn(Turn(pk=7, conversation_id=1))
     dispatch.start_proposal(8)
     await asyncio.to_thread(lambda: dispatch._post.submit(lambda: None).result(100))
     assert await asyncio.to_thread(posted, redis) == [
@@ -74,11 +82,32 @@ async def test_a_worker_is_given_the_id_of_the_turn_and_nothing_else(redis: Serv
     ]
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_a_worker_is_told_the_language_of_open_pages(
+    redis: Server, monkeypatch: pytest.MonkeyPatch, *, is_open: bool
+) -> None:
+    """It renders for them; where none is open there is nothing to render."""
+    turn = await queue("Hello")
+    conversation = await run_db(Conversation.objects.get, pk=turn.conversation_id)
+    async with AsyncExitStack() as stack:
+        if is_open:
+            await stack.enter_async_context(connected(conversation))
+        dispatch.wake_turn(turn)
+    await asyncio.to_thread(lambda: dispatch._post.submit(lambda: None).result(100))
+    [task] = await asyncio.to_thread(take_tasks, redis)
+    given: list[Any] = []
+    monkeypatch.setattr(tasks.supervisor, "work_off", lambda *found: given.append(found))
+    # As a worker calls it: what came with the message is the request of the task.
+    run = build_tracer("conversations.run_turn", tasks.run_turn, app=app)
+    run(task["headers"]["id"], (turn.pk,), {}, request=task["headers"])
+    assert given == [(turn.pk, "en" if is_open else None)]
+
+
 async def test_a_task_costs_redis_two_commands_and_waits_for_who_ends_before_it_begins(
     redis: Server,
 ) -> None:
     """Celery would keep it in lists of its own until it is begun, in two transactions."""
-    dispatch.wake_turn(7)
+    dispatch.wake_turn(Turn(pk=7, conversation_id=1))
     await asyncio.to_thread(lambda: dispatch._post.submit(lambda: None).result(100))
 
     def take(*, is_begun: bool) -> set[str]:
@@ -112,7 +141,7 @@ async def test_nobody_waits_for_a_broker_that_is_away(
     gate = threading.Event()
     held = dispatch._post.submit(gate.wait, 60)
     for number in range(50):
-        dispatch.wake_turn(number)
+        dispatch.wake_turn(Turn(pk=number, conversation_id=1))
     assert not held.done()
     gate.set()
     await asyncio.to_thread(lambda: dispatch._post.submit(lambda: None).result(100))

@@ -27,7 +27,7 @@ def woken(monkeypatch: Any, tmp_path: Path) -> list[int]:
     """Return the list of turns that are woken."""
     toy_tools.install(monkeypatch, tmp_path / "ran")
     found: list[int] = []
-    monkeypatch.setattr(dispatch, "wake_turn", found.append)
+    monkeypatch.setattr(dispatch, "wake_turn", lambda turn: found.append(turn.pk))
     return found
 
 
