@@ -317,15 +317,21 @@ def test_neither_list_takes_room_from_the_other() -> None:
     ]
     done = [message for n in range(200) for message in mail(f"m{n}", n, LONG)]
     view = view_of(prompt("go"), *read, *done)
+    policy = replace(POLICY, name_list_chars=0)
     for limit in (1_200, 4_800, 9_600):
-        both = write_lists(view, view.messages[1:], [], POLICY, limit)
+        both = write_lists(view, view.messages[1:], [], policy, limit)
         assert len(both) <= limit
         ours, _, listed = both.partition("\n\n")
         assert len(ours) <= limit // 6
         assert len(listed) <= limit - limit // 6
         assert len(listed) > limit * 2 // 3
-        silent = replace(POLICY, actions=("send_mail=", "read_file="))
+        silent = replace(policy, actions=("send_mail=", "read_file="))
         assert write_lists(view, view.messages[1:], [], silent, limit) == listed
+        ours_too, named, listed_too = write_lists(
+            view, view.messages[1:], [], replace(policy, name_list_chars=900), limit
+        ).split("\n\n")
+        assert (ours_too, listed_too) == (ours, listed)
+        assert 600 < len(named) <= 900
 
 
 def test_what_was_done_in_an_exchange_that_is_left_out_stays_on_record(monkeypatch: Any) -> None:

@@ -235,16 +235,19 @@ def test_a_small_window_has_everything_in_proportion() -> None:
     small = scale_policy(ADAPTIVE, 25_600, 5_600)
     assert small.low_water_tokens == 20_000 * ADAPTIVE.low_water_percent // 100
     assert small.minimum_gain_tokens == small.low_water_tokens
-    assert small.recall_list_chars == ADAPTIVE.recall_list_chars
+    assert small.recall_list_chars == small.low_water_tokens // 2
+    assert small.name_list_chars == small.low_water_tokens * 2
     assert small.summary_max_tokens == small.low_water_tokens // 4
     assert small.max_tool_result_chars == 15_000
     # What a person set lower stays, and 0 is still never.
-    off = build_policy("adaptive", {"max_tool_result_chars": 0, "recall_list_chars": 600})
+    lists = {"recall_list_chars": 600, "name_list_chars": 700}
+    off = build_policy("adaptive", {"max_tool_result_chars": 0, **lists})
     assert scale_policy(off, 25_600, 0).max_tool_result_chars == 0
     assert scale_policy(off, 25_600, 0).recall_list_chars == 600
+    assert scale_policy(off, 25_600, 0).name_list_chars == 700
     tiny = scale_policy(ADAPTIVE, 12_800, 12_800)
     assert tiny.max_tool_result_chars > tiny.tool_result_retention_chars
-    assert (tiny.summary_max_tokens, tiny.recall_list_chars) == (256, 896)
+    assert (tiny.summary_max_tokens, tiny.recall_list_chars) == (256, 500)
 
 
 @pytest.mark.parametrize("window", [16_000, 32_000, 64_000])
@@ -256,8 +259,35 @@ def test_in_a_small_window_one_reduction_serves_many_calls(window: int) -> None:
         view = run(view, shell, ADAPTIVE, window=window, rates=SONNET).view
         kinds += [change.kind for change in shell.applied]
         bodies.append(view.body[:-1])
-    assert set(kinds) <= {"compaction", "summary"}
-    assert kinds.count("summary") * (window * 8 // 10) <= 200 * 650 * 2
+    assert set(kinds) <= {"compaction", "trim"}
+    assert kinds.count("trim") * (window * 8 // 10) <= 200 * 650 * 2
+
+
+@pytest.mark.parametrize(("least", "kinds"), [(0, ["summary"]), (50_000, ["trim"])])
+def test_a_summary_is_written_of_what_is_worth_its_price_alone(
+    least: int, kinds: list[str]
+) -> None:
+    policy = build_policy("adaptive", {"summary_least_tokens": least})
+    view, shell = talk(60, SMALL), Shell(writes=keeping)
+    done = run(view, shell, policy, window=32_000, rates=SONNET).view
+    assert [change.kind for change in shell.applied if change.kind != "compaction"] == kinds
+    assert len(shell.wanted) == kinds.count("summary")
+    # A breaker does not keep what is dropped without one in any case.
+    shell = Shell(writes=keeping)
+    broken = run(view, shell, policy, window=32_000, rates=SONNET, rejected=3)
+    assert not shell.wanted
+    assert (broken.view == done) == (least > 0)
+
+
+def test_a_large_reduction_is_summarised_and_a_small_one_before_it_is_not() -> None:
+    found: dict[int, list[str]] = {}
+    for window in (32_000, 200_000):
+        shell = Shell(writes=keeping)
+        policy = build_policy("adaptive", {"keep_below_tokens": 0})
+        run(talk(MANY, SMALL), shell, policy, window=window, rates=SONNET)
+        found[window] = shell.kinds
+    assert "summary applied" in found[200_000]
+    assert "trim applied" not in found[200_000]
 
 
 def test_of_many_short_messages_few_are_recent() -> None:

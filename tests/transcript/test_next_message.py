@@ -273,10 +273,12 @@ def test_another_model_is_forecast_by_an_estimate_and_with_nothing_in_its_cache(
     estimate = state.view.tokens + other.overhead
     assert found.now.action == found.later.action == "nothing"
     assert estimate < found.now.tokens == found.later.tokens < estimate + 100
-    Conversation.objects.update(policy={"preset": "thrifty"})
-    found = forecast(fresh(conversation))
-    assert found.later is not None
-    assert found.now.action == found.later.action == "summarise"
+    for least, action in ((50_000, "trim"), (0, "summarise")):
+        policy = {"preset": "thrifty", "summary_least_tokens": least}
+        Conversation.objects.update(policy=policy)
+        found = forecast(fresh(conversation))
+        assert found.later is not None
+        assert found.now.action == found.later.action == action
     Conversation.objects.update(policy={}, model=OTHER)
     assert forecast(fresh(conversation)).now.tokens == 9_500
 

@@ -74,18 +74,16 @@ class Policy:
     #: The preset these numbers started from.
     name: str = "classic"
     input_token_budget: int = _number(
-        40_000,
-        (0, 10_000_000),
+        40_000, (0, 10_000_000),
         gettext_noop("Compact old tool results above so many tokens; 0: never."),
-    )
+    )  # fmt: skip
     tool_result_retention_chars: int = _number(
         500, (64, 1_000_000), gettext_noop("Characters that compaction leaves of a tool result.")
     )
     max_tool_result_chars: int = _number(
-        40_000,
-        (0, 10_000_000),
+        40_000, (0, 10_000_000),
         gettext_noop("Shorten a tool result longer than this before it is first sent."),
-    )
+    )  # fmt: skip
     compaction_enabled: bool = _option(
         True, gettext_noop("Whether the model may summarise at all.")
     )
@@ -101,24 +99,25 @@ class Policy:
     summary_max_tokens: int = _number(
         4_096, (256, 64_000), gettext_noop("Tokens that a summary may have.")
     )
+    summary_least_tokens: int = _number(
+        0, (0, 10_000_000),
+        gettext_noop("Summarise so many tokens or more; less is dropped, and its names listed."),
+    )  # fmt: skip
     summary_staged: bool = _option(
         False, gettext_noop("Summarise a long middle in parts, each knowing those before.")
     )
     summary_breaker: int = _number(
-        3,
-        (1, 100),
+        3, (1, 100),
         gettext_noop("Rejected summaries in a row after which none is tried for a while."),
-    )
+    )  # fmt: skip
     trim_threshold_percent: int = _number(
-        60,
-        (0, 100),
+        60, (0, 100),
         gettext_noop("Trim by bytes only when so many percent of the window are full."),
-    )
+    )  # fmt: skip
     max_conversation_bytes: int = _number(
-        720_000,
-        (0, 30_000_000),
+        720_000, (0, 30_000_000),
         gettext_noop("Drop the oldest exchanges until the messages fit; 0: never."),
-    )
+    )  # fmt: skip
     #: Most messages in view, as a last resort; 0: any number.
     max_conversation_messages: int = _number(
         0, (0, 100_000), gettext_noop("Most messages in view; 0: any number.")
@@ -149,6 +148,10 @@ class Policy:
     recall_list_chars: int = _number(
         4_000, (500, 100_000), gettext_noop("Characters for the list of what can be recalled.")
     )
+    name_list_chars: int = _number(
+        0, (0, 100_000),
+        gettext_noop("Characters for the user's words and names in what was removed; 0: none."),
+    )  # fmt: skip
     #: Below this size nothing is removed, unless a person requests it, or a price tier or the room
     #: of the window demands it; 0: no such promise.
     keep_below_tokens: int = _number(
@@ -164,10 +167,9 @@ class Policy:
     #: Such a reduction goes down to this percent of what a request may fill, or to
     #: low_water_tokens if that is less.
     low_water_percent: int = _number(
-        28,
-        (5, 90),
+        28, (5, 90),
         gettext_noop("Percent of the room that a reduction in one go aims to leave."),
-    )
+    )  # fmt: skip
     low_water_tokens: int = _number(
         20_000, (2_000, 10_000_000),
         gettext_noop("Tokens that a reduction in one go aims to leave, if that is less."),
@@ -181,10 +183,9 @@ class Policy:
         False, gettext_noop("Let the API clear and compact by itself, where the model offers it.")
     )
     clear_keep_results: int = _number(
-        3,
-        (0, 1_000),
+        3, (0, 1_000),
         gettext_noop("Number of the newest tool results that the API does not clear."),
-    )
+    )  # fmt: skip
     #: A person wants the context sent in full: only the room of the window counts.
     is_in_full: bool = False
     #: Ids of tool calls and numbers of messages that no step may touch; not a site setting.
@@ -217,6 +218,12 @@ class Policy:
         return min(self.keep_below_tokens, window * self.keep_below_percent // 100)
 
 
+_THRIFTY = Policy(
+    name="thrifty", input_token_budget=0, compaction_threshold_tokens=10_000_000,
+    max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
+    summary_input_chars=60_000, low_water_tokens=8_000, summary_least_tokens=50_000,
+    name_list_chars=10_000, low_water_percent=20,
+)  # fmt: skip
 #: The designs that this engine combines; `classic` runs their steps in order. In the lab's
 #: recordings longer recall lists, and summaries that read more, kept no more facts in view or
 #: found for `adaptive`, at 4 % more cost.
@@ -242,16 +249,8 @@ PRESETS: dict[str, Policy] = {
         max_conversation_bytes=0, max_conversation_tokens=32_000, round_summary_every=5,
         structure_kept=True,
     ),
-    "adaptive": Policy(
-        name="adaptive", input_token_budget=0, compaction_threshold_tokens=10_000_000,
-        max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
-        summary_input_chars=60_000, keep_below_tokens=100_000, low_water_tokens=8_000,
-    ),
-    "thrifty": Policy(
-        name="thrifty", input_token_budget=0, compaction_threshold_tokens=10_000_000,
-        max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
-        summary_input_chars=60_000, low_water_tokens=8_000,
-    ),
+    "adaptive": replace(_THRIFTY, name="adaptive", keep_below_tokens=100_000),
+    "thrifty": _THRIFTY,
     "native": Policy(
         name="native", input_token_budget=100_000, compaction_threshold_tokens=150_000,
         structure_kept=True, recall_list_chars=12_000, server_side=True,
@@ -270,6 +269,7 @@ POLICY_FIELDS = tuple(field.name for field in fields(Policy) if field.name not i
 THRESHOLDS = (
     "input_token_budget", "compaction_threshold_tokens", "max_conversation_tokens",
     "window_reserve_tokens", "keep_below_tokens", "low_water_tokens", "minimum_gain_tokens",
+    "summary_least_tokens",
 )  # fmt: skip
 #: What each number does, for people; translated where shown. A field without it fails here.
 POLICY_WORDS: dict[str, str] = {

@@ -26,8 +26,8 @@ def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
     free = max(room - overhead, room * _LEAST_ROOM // 100)
     share = free * policy.low_water_percent // 100
     mark = min(policy.low_water_tokens, share)
-    # A token is about three characters, so the list may take a third of the mark.
-    listed = max(_LEAST_LIST, mark)
+    # A token is about three characters, so the lists may take a sixth and two thirds of the mark.
+    listed = max(_LEAST_LIST, mark // 2)
     summary = max(_LEAST_SUMMARY, mark * _SUMMARY // 100)
     longest = max(2 * policy.tool_result_retention_chars, free * _RESULT // 100)
     return replace(
@@ -35,6 +35,7 @@ def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
         low_water_tokens=mark,
         minimum_gain_tokens=min(policy.minimum_gain_tokens, share),
         recall_list_chars=min(policy.recall_list_chars, listed),
+        name_list_chars=min(policy.name_list_chars, 2 * mark),
         summary_max_tokens=min(policy.summary_max_tokens, summary),
         max_tool_result_chars=min(policy.max_tool_result_chars, longest),
     )

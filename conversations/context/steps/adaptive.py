@@ -123,10 +123,19 @@ class _Aim:
     def may_summarise(self) -> bool:
         return self.offer is not None
 
-    def price_summary(self, view: View, policy: Policy) -> int:
+    def wants_summary(self, policy: Policy, replaced: int) -> bool:
+        """Whether a summary is to replace so many estimated tokens, if one may be requested.
+
+        Its price hardly depends on them: of few tokens it would cost more than it is worth.
+        """
+        is_enough = replaced * self.permille // 1000 >= policy.summary_least_tokens
+        return policy.compaction_enabled and is_enough
+
+    def price_summary(self, view: View, policy: Policy, replaced: int) -> int:
         """Return about what the summary call costs, in micro-dollars; 0 without one."""
-        read = min(policy.summary_input_chars // 3, view.tokens)
-        return self.offer.price(read) if self.offer is not None else 0
+        if self.offer is None or not self.wants_summary(policy, replaced):
+            return 0
+        return self.offer.price(min(policy.summary_input_chars // 3, view.tokens))
 
     def weigh(self, freed: int, rewritten: int, summary: int) -> Decision:
         rates, is_cold = self.situation.rates, self.situation.is_cold
@@ -137,7 +146,7 @@ class _Aim:
     def pays_going_deep(self, view: View, policy: Policy) -> bool:
         """Whether reducing to the mark would pay, if the rest must be rewritten in any case."""
         free, known = view.tokens - self.mark, self.situation
-        summary = self.price_summary(view, policy)
+        summary = self.price_summary(view, policy, free)
         return weigh_reduction(self.why, free, 0, summary, known.rates, known.expected_calls).pays
 
     def is_promising(self, view: View) -> bool:
@@ -157,18 +166,20 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
         likely[one.seq] = likely.get(one.seq, 0) + freed
     end = freed = 0
     if view.tokens - sum(likely.values()) > aim.mark:
-        # If a summary is wanted but not available, only what the window forces out is removed.
-        if policy.compaction_enabled and not aim.may_summarise and aim.why not in FORCED:
-            return None
         end, freed = _find_end(view, policy, likely, aim.mark, after)
+        # If a summary is wanted but not available, only what the window forces out is removed.
+        if aim.wants_summary(policy, freed) and not aim.may_summarise and aim.why not in FORCED:
+            return None
+    replaced = freed
     since = messages[end].seq
     freed += sum(one.rewritten.saved for one in ready.between(since, border) if one.rewritten)
     freed = freed * aim.permille // 1000
     if freed < policy.minimum_gain_tokens:
         return None
-    may_summarise = bool(end) and aim.may_summarise
+    may_summarise = bool(end) and aim.may_summarise and aim.wants_summary(policy, replaced)
     rewritten = max(0, view.tokens * aim.permille // 1000 - freed)
-    decision = aim.weigh(freed, rewritten, aim.price_summary(view, policy) if end else 0)
+    summary = aim.price_summary(view, policy, replaced) if end else 0
+    decision = aim.weigh(freed, rewritten, summary)
     if not decision.is_justified:
         return None
     return Plan(aim.trigger, decision, end, since, border, may_summarise)
@@ -242,7 +253,7 @@ def _find_end(
     positions = find_cuts(view)
     stay = find_kept(view, positions, policy)
     messages = view.messages
-    words = min(policy.lists_chars // 3, mark // 2)
+    words = min((policy.lists_chars + policy.name_list_chars) // 3, mark // 2)
     left = view.tokens - sum(likely.values()) + words
     end = start = gone = freed = 0
     for position in positions[1:-1]:

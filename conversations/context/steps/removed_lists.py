@@ -1,8 +1,8 @@
-"""What stays in view of messages that were removed: the record of actions and the recall list.
+"""What stays in view of messages that were removed: the record of actions, names, the recall list.
 
-Both are at the end of a block that this engine wrote, the record first, and are carried over when
-that block is written again. Each has a share of the limit, so that neither takes room from the
-other: the record a sixth of it, the recall list the rest.
+They are at the end of a block that this engine wrote, in this order, and are carried over when that
+block is written again. Each has room of its own, so that none takes it from another: the record a
+sixth of the limit, the recall list the rest, the name list its own number of characters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conversations.context.policy.policy import RECORD_SHARE, Policy
-from conversations.context.steps import action_list, recall_list
+from conversations.context.steps import action_list, name_list, recall_list
 from conversations.context.steps.kinds import OURS
 from conversations.context.view import wire
 from conversations.context.view.view import Block, Message, View
@@ -18,21 +18,31 @@ from conversations.context.view.view import Block, Message, View
 _BETWEEN = "\n\n"
 #: What the model reads before the record of messages that are not sent to it again.
 LEFT_OUT = "[a message of the user and what followed it were left out]"
-HEADERS = (action_list.HEADER, recall_list.HEADER)
+HEADERS = (action_list.HEADER, name_list.HEADER, recall_list.HEADER)
+#: Percent of its characters that the name list has beside a summary, which has names too.
+_BESIDE_SUMMARY = 60
 
 
 def write_lists(
-    view: View, messages: Sequence[Message], blocks: Sequence[Block], policy: Policy, limit: int
+    view: View,
+    messages: Sequence[Message],
+    blocks: Sequence[Block],
+    policy: Policy,
+    limit: int,
+    *,
+    has_summary: bool = False,
 ) -> str:
-    """Write both lists for these messages and for what `blocks` list; "" if both are empty.
+    """Write the lists for these messages and for what `blocks` list; "" if all are empty.
 
-    Together they have at most `limit` characters.
+    The record and the recall list together have at most `limit` characters.
     """
     found, older = recall_list.read_lines(blocks)
     found += recall_list.list_lines(view, messages)
     done = write_record(view, messages, blocks, policy, limit)
     listed = recall_list.write_list(found, older, limit - _record_share(limit) - len(_BETWEEN))
-    return _BETWEEN.join(filter(None, [done, listed]))
+    chars = policy.name_list_chars * (_BESIDE_SUMMARY if has_summary else 100) // 100
+    named = name_list.write_names(view, messages, blocks, chars)
+    return _BETWEEN.join(filter(None, [done, named, listed]))
 
 
 def write_record(
@@ -80,6 +90,7 @@ def has_only_lists(text: str) -> bool:
 
 
 def list_shown_lines(blocks: Sequence[Block]) -> tuple[str, ...]:
-    """Return the lines of both lists, for people."""
-    done = action_list.read_actions(blocks)
-    return (*(action.line for action in done.actions), *recall_list.read_lines(blocks)[0])
+    """Return the lines of the lists, for people."""
+    done = (action.line for action in action_list.read_actions(blocks).actions)
+    named = name_list.read_name_lines(blocks)
+    return (*done, *named, *recall_list.read_lines(blocks)[0])

@@ -69,7 +69,10 @@ def summarise_middle(view: View, gauge: Gauge, policy: Policy) -> Summarising:
     )
     if trigger is None or not policy.compaction_enabled:
         return None
-    return (yield from replace_zone(view, find_zone(view, policy), trigger, gauge, policy))
+    zone = find_zone(view, policy)
+    if zone is None or _count_tokens(zone) < policy.summary_least_tokens:
+        return None
+    return (yield from replace_zone(view, zone, trigger, gauge, policy))
 
 
 def replace_zone(
@@ -241,7 +244,9 @@ class _Draft:
     def _block(self, text: str) -> str:
         zone, limit = self.zone, min(self.policy.lists_chars, _count_tokens(self.zone))
         body = neutralise_headers(recall_list.neutralise_markers(text.strip()))
-        listed = write_lists(self.view, zone.messages, zone.ours, self.policy, limit)
+        listed = write_lists(
+            self.view, zone.messages, zone.ours, self.policy, limit, has_summary=True
+        )
         start, end = (START, END) if self.kind == "summary" else (MEMORY, END_MEMORY)
         return "\n".join([start, body, *(["", listed] if listed else []), end])
 

@@ -1,4 +1,4 @@
-"""Find the names in a text that a summary must keep: addresses, files, identifiers, numbers.
+"""Find the names in a text: addresses, files, identifiers, numbers, symbols of code.
 
 The text is split at spaces and punctuation first and each piece is judged by itself, so the work is
 linear and no regular expression can backtrack over a long blob.
@@ -19,6 +19,11 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[\w-]+", re.ASCII)
+#: A symbol of code: words joined by case or underscores.
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{5,60}")
+_JOINED = re.compile(r"[a-z][A-Z]|[A-Za-z0-9]_+[A-Za-z0-9]")
+#: The line number behind a file's name, and what follows it.
+_PLACE = re.compile(r"(?<=[\w.]):\d+(?::.*)?$")
 _EDGES = ".:!?…-–—"
 _LONGEST, _SHORTEST_ID, _LEAST_DIGITS = 200, 6, 3
 
@@ -26,6 +31,20 @@ _LONGEST, _SHORTEST_ID, _LEAST_DIGITS = 200, 6, 3
 def count_names(text: str) -> Counter[str]:
     """Count the names in a text."""
     return Counter(filter(None, map(_read_name, _PIECES.findall(text))))
+
+
+def list_names(text: str) -> list[str]:
+    """Return the distinct names of a text in order, symbols of code too, without short ones."""
+    found: dict[str, None] = {}
+    for piece in dict.fromkeys(_PIECES.findall(text)):
+        if len(piece) > _LONGEST:
+            continue
+        name = _read_name(_PLACE.sub("", piece))
+        if name:
+            found |= dict.fromkeys([name] if len(name) >= _SHORTEST_ID else [])
+        else:
+            found |= dict.fromkeys(filter(_JOINED.search, _SYMBOL.findall(piece)))
+    return list(found)
 
 
 def find_required_names(
