@@ -259,8 +259,8 @@ def test_in_a_small_window_one_reduction_serves_many_calls(window: int) -> None:
         view = run(view, shell, ADAPTIVE, window=window, rates=SONNET).view
         kinds += [change.kind for change in shell.applied]
         bodies.append(view.body[:-1])
-    assert set(kinds) <= {"compaction", "trim"}
-    assert kinds.count("trim") * (window * 8 // 10) <= 200 * 650 * 2
+    assert set(kinds) <= {"compaction", "summary"}
+    assert kinds.count("summary") * (window * 8 // 10) <= 200 * 650 * 2
 
 
 @pytest.mark.parametrize(("least", "kinds"), [(0, ["summary"]), (50_000, ["trim"])])
@@ -279,15 +279,15 @@ def test_a_summary_is_written_of_what_is_worth_its_price_alone(
     assert (broken.view == done) == (least > 0)
 
 
-def test_a_large_reduction_is_summarised_and_a_small_one_before_it_is_not() -> None:
-    found: dict[int, list[str]] = {}
-    for window in (32_000, 200_000):
-        shell = Shell(writes=keeping)
-        policy = build_policy("adaptive", {"keep_below_tokens": 0})
-        run(talk(MANY, SMALL), shell, policy, window=window, rates=SONNET)
-        found[window] = shell.kinds
-    assert "summary applied" in found[200_000]
-    assert "trim applied" not in found[200_000]
+@pytest.mark.parametrize(
+    ("many", "window", "kind"), [(60, 32_000, "trim applied"), (MANY, 200_000, "summary applied")]
+)
+def test_thrifty_summarises_a_large_reduction_and_not_a_small_one(
+    many: int, window: int, kind: str
+) -> None:
+    shell = Shell(writes=keeping)
+    run(talk(many, SMALL), shell, build_policy("thrifty", {}), window=window, rates=SONNET)
+    assert {"summary applied", "trim applied"} & set(shell.kinds) == {kind}
 
 
 def test_of_many_short_messages_few_are_recent() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from conversations.context.policy.policy import PRESETS
 from conversations.context.steps.name_list import HEADER, read_name_lines, write_names
-from conversations.context.steps.removed_lists import list_shown_lines, strip_lists, write_lists
+from conversations.context.steps.removed_lists import list_shown_lines, strip_lists
 from conversations.context.text.facts_in_text import list_names
 from conversations.context.view import wire
 from conversations.context.view.view import Block, Message, View
@@ -149,20 +148,6 @@ def test_without_room_nothing_is_listed(limit: int) -> None:
     view = view_of(prompt("go"), *round_of("t", "see lib/b.py"))
     assert listed(view, limit=limit) == ""
     assert listed(view_of(prompt("go"), answer("Nothing of note."))) == ""
-
-
-def test_a_summary_has_names_too_so_the_list_is_shorter_beside_it() -> None:
-    policy = replace(PRESETS["adaptive"], name_list_chars=1_000)
-    names = " ".join(f"lib/file{at}.py" for at in range(400))
-    view = view_of(prompt("go"), *(m for n in range(9) for m in round_of(f"t{n}", f"{n} {names}")))
-
-    def chars(**more: Any) -> int:
-        lists = write_lists(view, view.messages[1:], [], policy, 800, **more)
-        return len(lists[lists.index(HEADER) :].partition("\n\n")[0])
-
-    assert 200 < chars(has_summary=True) <= 600
-    assert chars() <= 1_000
-    assert chars(has_summary=True) < chars()
 
 
 def test_people_see_the_list_and_the_model_is_not_given_it_to_summarise() -> None:

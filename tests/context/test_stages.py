@@ -132,8 +132,8 @@ def test_only_a_message_that_does_not_fit_the_request_is_left_out_of_it(
     first = [prompt("help"), answer("paste it"), prompt(pasted), answer("read")]
     said = [m for n in range(4) for m in (prompt(f"and part {n}?"), answer("It is fine. " * 9))]
     view = view_of(*first, *said, prompt("and now?"))
-    given = {"compaction_threshold_tokens": 8_000}
-    policy = build_policy(name, {"summary_least_tokens": 0} if name == "adaptive" else given)
+    given = {} if name == "adaptive" else {"compaction_threshold_tokens": 8_000}
+    policy = build_policy(name, given)
     shell = Shell(writes=failing())
     done = shell.prepare(view, situation(window=32_000), policy).view
     [one] = shell.wanted

@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 def emulator(settings: Any) -> Iterator[EmulatorServer]:
     with server.start(pace=0, record=True) as running:
         settings.ANTHROPIC_BASE_URL = running.url
-        settings.AGENTWEB_SUMMARY_LEAST_TOKENS = 0
         yield running
 
 

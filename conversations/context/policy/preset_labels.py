@@ -36,7 +36,7 @@ PRESET_LABELS: dict[str, PresetLabels] = {
     ),
     "thrifty": PresetLabels(
         gettext_noop("Thrifty"),
-        gettext_noop("old parts go as soon as that saves money"),
+        gettext_noop("old parts go as soon as that saves money, and only long ones are summarised"),
         is_classic=False,
     ),
     "classic": PresetLabels(

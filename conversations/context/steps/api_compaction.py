@@ -174,7 +174,7 @@ def _write_list(view: View, messages: tuple[Message, ...], policy: Policy) -> st
     first = view.messages[0]
     ours = [block for block in first.blocks if block.by in OURS and block.by != "rounds"]
     room = min(policy.lists_chars, sum(message.tokens for message in messages))
-    text = write_lists(view, messages, ours, policy, room, has_summary=True)
+    text = write_lists(view, messages, ours, policy, room)
     return wire.encode({"type": "text", "text": text}) if text else ""
 
 

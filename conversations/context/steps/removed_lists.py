@@ -19,8 +19,6 @@ _BETWEEN = "\n\n"
 #: What the model reads before the record of messages that are not sent to it again.
 LEFT_OUT = "[a message of the user and what followed it were left out]"
 HEADERS = (action_list.HEADER, name_list.HEADER, recall_list.HEADER)
-#: Percent of its characters that the name list has beside a summary, which has names too.
-_BESIDE_SUMMARY = 60
 
 
 def write_lists(
@@ -29,8 +27,6 @@ def write_lists(
     blocks: Sequence[Block],
     policy: Policy,
     limit: int,
-    *,
-    has_summary: bool = False,
 ) -> str:
     """Write the lists for these messages and for what `blocks` list; "" if all are empty.
 
@@ -40,8 +36,7 @@ def write_lists(
     found += recall_list.list_lines(view, messages)
     done = write_record(view, messages, blocks, policy, limit)
     listed = recall_list.write_list(found, older, limit - _record_share(limit) - len(_BETWEEN))
-    chars = policy.name_list_chars * (_BESIDE_SUMMARY if has_summary else 100) // 100
-    named = name_list.write_names(view, messages, blocks, chars)
+    named = name_list.write_names(view, messages, blocks, policy.name_list_chars)
     return _BETWEEN.join(filter(None, [done, named, listed]))
 
 

@@ -244,9 +244,7 @@ class _Draft:
     def _block(self, text: str) -> str:
         zone, limit = self.zone, min(self.policy.lists_chars, _count_tokens(self.zone))
         body = neutralise_headers(recall_list.neutralise_markers(text.strip()))
-        listed = write_lists(
-            self.view, zone.messages, zone.ours, self.policy, limit, has_summary=True
-        )
+        listed = write_lists(self.view, zone.messages, zone.ours, self.policy, limit)
         start, end = (START, END) if self.kind == "summary" else (MEMORY, END_MEMORY)
         return "\n".join([start, body, *(["", listed] if listed else []), end])
 
