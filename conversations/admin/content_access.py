@@ -21,8 +21,12 @@ def open_content(request: HttpRequest, conversation: Conversation, what: str) ->
     """
     if not may_read(request, conversation):
         return False
-    reader = request.user
+    reader, opened = request.user, (conversation.pk, what)
     if isinstance(reader, User) and reader.pk != conversation.owner_id:
         reason = demand_reason(request.session, conversation.public_id)
-        record_reading(reader=reader, conversation=conversation, what=what, reason=reason)
+        # A page is made again if a text in it cannot be decoded (agentweb/site/admin_site.py).
+        recorded: set[tuple[int, str]] = vars(request).setdefault("recorded_readings", set())
+        if opened not in recorded:
+            record_reading(reader=reader, conversation=conversation, what=what, reason=reason)
+            recorded.add(opened)
     return True

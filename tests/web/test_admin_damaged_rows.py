@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
+from conversations.accounts.reading_log import READ
 from conversations.models import (
     ApiCall,
     Approval,
@@ -76,3 +78,23 @@ def test_pages_of_the_record_open_with_a_text_that_cannot_be_read(
         # A request that cannot be rebuilt is refused in words.
         expected = (200, 409) if page.endswith("/body/") else (200,)
         assert client.get(page).status_code in expected, page
+
+
+@pytest.mark.only_database("sqlite", "PostgreSQL stores no other bytes")
+@pytest.mark.parametrize(
+    ("kind", "column", "shown", "page"),
+    [
+        (Conversation, "instructions", Conversation, "conversation_read"),
+        (ToolCall, "input", ToolCall, "conversations_toolcall_change"),
+        (Turn, "error_text", ApiCall, "conversations_apicall_change"),
+    ],
+)
+def test_a_page_that_is_made_again_is_one_reading(
+    kind: Any, column: str, shown: Any, page: str
+) -> None:
+    played("bea")
+    keys = list(shown._default_manager.values_list("pk", flat=True))
+    for key in list(kind._default_manager.values_list("pk", flat=True)):
+        put_bytes(kind(pk=key), column)
+    assert superuser().get(reverse(f"admin:{page}", args=keys[:1])).status_code == 200
+    assert LogEntry.objects.filter(action_flag=READ).count() == 1
