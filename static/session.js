@@ -27,9 +27,12 @@
     place.replaceChildren(note, ...[...place.children].filter((one) => !one.matches(".error")));
   };
 
-  /** Log in, or find that the user is logged in; then call `next`, or `instead` if the dialog is closed. */
-  async function logIn(next, instead = () => {}, answer = null) {
-    after.push({ next, instead });
+  /** Log in, or find that the user is logged in; then call `next`, or `instead` if the dialog is closed.
+   *
+   * What `isHere` says is on this page alone is not left for another way to log in: that opens in another tab.
+   */
+  async function logIn(next, instead = () => {}, { answer = null, isHere = false } = {}) {
+    after.push({ next, instead, isHere });
     if (isAsking) return;
     isAsking = true;
     await show(answer ?? ask());
@@ -62,6 +65,7 @@
       return;
     }
     place.innerHTML = html;
+    if (after.some(({ isHere }) => isHere)) for (const link of place.querySelectorAll("a")) link.target = "_blank";
     const found = place.querySelector("#again[data-user]");
     if (found && found.dataset.user === dialog.dataset.user) {
       done(place.querySelector("[name=csrfmiddlewaretoken]").value, found.dataset.socket);
@@ -101,6 +105,9 @@
     isAsking = false;
     for (const task of tasks) task.instead();
   });
+
+  // Who logged in in another tab comes back to this one.
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && dialog.open) isBack(); });
 
   /** A request was answered. Another tab may have logged in while this one learned of the end. */
   function notice() {
@@ -147,7 +154,8 @@
       form.requestSubmit(submitter);
     };
     // A server that does not answer says so when the form is sent.
-    ask().then((answer) => (answer.ok ? logIn(send, () => asked.delete(form), answer) : send()), send);
+    const keep = () => asked.delete(form);
+    ask().then((answer) => (answer.ok ? logIn(send, keep, { answer, isHere: true }) : send()), send);
   }, true);
 
   // The server also closes the socket when the session is over.

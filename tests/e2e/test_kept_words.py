@@ -119,3 +119,29 @@ async def test_a_form_that_is_sent_after_the_session_is_sent_when_its_writer_is_
     await page.wait_for_url("**/settings/prompts/")
     await expect(page.locator("main")).to_contain_text("Weekly report")
     watch.errors.clear()
+
+
+async def test_a_form_waits_on_its_page_for_a_second_step_in_another_tab(
+    page: Page, serve_app: Serve, watch: Watch
+) -> None:
+    served = serve_app()
+    await set_up(page, served)
+    await page.goto(f"{served.url}/settings/security/")
+    await add_app(page)
+    code = await page.locator("main li code").first.inner_text()
+    await page.goto(f"{served.url}/settings/prompts/new/")
+    await page.fill("[name=title]", "Weekly report")
+    await page.locator("main [name=text]").fill("Long and careful words")
+    await page.context.clear_cookies(name="sessionid")
+    await page.get_by_role("button", name="Save").click()
+    await log_in_here(page)
+    async with page.context.expect_page() as opened:
+        await page.locator("#session").get_by_role("link", name="Go on").click()
+    other = await opened.value
+    await other.fill("[name=code]", code)
+    await other.get_by_role("button", name="Log in").click()
+    await other.wait_for_url("**/settings/prompts/new/")
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await page.wait_for_url("**/settings/prompts/")
+    await expect(page.locator("main")).to_contain_text("Weekly report")
+    watch.errors.clear()
