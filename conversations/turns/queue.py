@@ -41,7 +41,7 @@ def is_waiting(sent: Turn | QueuedPrompt) -> TypeGuard[QueuedPrompt]:
 
 def find_queued_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt | None:
     """Return the waiting message with the same id; raises SendError if its content differs."""
-    queued = row.queued_prompts.filter(client_id=prompt.client_id).first()
+    queued = read_decodable(row.queued_prompts.filter(client_id=prompt.client_id).first)
     if queued is not None:
         demand_same(queued.payload_digest, prompt.digest)
     return queued

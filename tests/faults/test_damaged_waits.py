@@ -314,7 +314,7 @@ async def test_a_damaged_message_in_the_queue_waits_and_keeps_no_answer_from_its
 
 
 def check_removable(conversation: Conversation) -> None:
-    """Check that the damaged message is shown, is not sent, and can be removed."""
+    """Check that the damaged message is shown, is not sent, is one, and can be removed."""
     client = Client()
     client.force_login(conversation.owner)
     [queued] = QueuedPrompt.objects.only("client_id")
@@ -323,6 +323,9 @@ def check_removable(conversation: Conversation) -> None:
     sent = client.post(reverse("send_queued", args=[conversation.public_id]))
     assert sent.status_code == 409
     assert "remove it" in sent.content.decode()
+    # As from a browser that did not learn that it arrived.
+    again = {"text": "And then?", "client_id": queued.client_id}
+    assert client.post(reverse("send", args=[conversation.public_id]), again).status_code == 302
     list_unsent(conversation)
     place = reverse("withdraw", args=[conversation.public_id, queued.client_id])
     assert client.post(place).status_code == 302
