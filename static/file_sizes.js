@@ -7,7 +7,7 @@
     input.addEventListener("change", () => {
       const big = [...input.files].find((file) => file.size > Number(form.dataset.most));
       const isMany = input.files.length > Number(form.dataset.mostFiles ?? 1);
-      state.textContent = isMany ? form.dataset.many : big ? form.dataset.big.replace("%s", big.name) : "";
+      state.textContent = isMany ? form.dataset.many : big ? form.dataset.big.replace("%s", () => big.name) : "";
       input.setCustomValidity(state.textContent);
     });
   }

@@ -57,7 +57,7 @@ async def test_a_file_that_is_too_big_is_refused_before_it_is_uploaded(
         assert int(await form.get_attribute("data-most") or "") >= 4_000_000
         await form.evaluate("form => { form.dataset.most = '3'; }")
         file = form.locator("[type=file]")
-        for name, is_big in (("small.json", False), ("large.json", True)):
+        for name, is_big in (("small.json", False), ("large$&.json", True)):
             body = b"12345" if is_big else b"1"
             chosen = {"name": name, "mimeType": "application/json", "buffer": body}
             await file.set_input_files([chosen])  # type: ignore[list-item]
