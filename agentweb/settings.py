@@ -278,9 +278,6 @@ CHANNEL_LAYERS = (
     else {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 )
 CELERY_BROKER_URL, CELERY_BROKER_TRANSPORT_OPTIONS = make_broker(REDIS_URL or "memory://")
-# Redis keeps no tasks that were taken and not begun, two transactions for each: what a worker held
-# when it was killed is found by the next sweep, long before Celery would deliver it again.
-CELERY_BROKER_TRANSPORT_OPTIONS |= {"ack_emulation": False}
 CELERY_TASK_IGNORE_RESULT = True
 # A task is the id of a turn; the database says whether it still has to run, and on which worker.
 CELERY_TASK_DEFAULT_QUEUE = "agentweb"

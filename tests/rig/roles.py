@@ -96,9 +96,7 @@ def _redeliver(seconds: float) -> None:
 
     from agentweb.celery import app
 
-    options = {
-        "ack_emulation": True, "visibility_timeout": seconds, "unacked_restore_interval": 0.1
-    }  # fmt: skip
+    options = {"visibility_timeout": seconds, "unacked_restore_interval": 0.1}
     app.conf.broker_transport_options |= options
     app.conf.task_acks_late = True
     task_prerun.connect(_note_task, weak=False)

@@ -103,37 +103,6 @@ async def test_a_worker_is_told_the_language_of_open_pages(
     assert given == [(turn.pk, "en" if is_open else None)]
 
 
-async def test_a_task_costs_redis_two_commands_and_waits_for_who_ends_before_it_begins(
-    redis: Server,
-) -> None:
-    """Celery would keep it in lists of its own until it is begun, in two transactions."""
-    dispatch.wake_turn(Turn(pk=7, conversation_id=1))
-    await asyncio.to_thread(lambda: dispatch._post.submit(lambda: None).result(100))
-
-    def take(*, is_begun: bool) -> set[str]:
-        with Redis.from_url(redis.url) as client, app.connection_for_read() as link:
-            client.config_resetstat()
-            message = app.amqp.queues["agentweb"].bind(link.default_channel).get()
-            if is_begun:
-                message.ack()
-            return {name for name in client.info("commandstats") if not _is_of_a_link(name)}
-
-    assert await asyncio.to_thread(take, is_begun=False) <= {"cmdstat_rpop"}
-    assert await asyncio.to_thread(take, is_begun=True) <= {"cmdstat_rpop"}
-    assert await asyncio.to_thread(posted, redis) == []
-
-
-def _is_of_a_link(name: str) -> bool:
-    """Return whether a command is one with which a connection begins, or that asks for these."""
-    return name.removeprefix("cmdstat_").partition("|")[0] in {
-        "config",
-        "info",
-        "hello",
-        "client",
-        "ping",
-    }
-
-
 async def test_nobody_waits_for_a_broker_that_is_away(
     redis: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
