@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.core.signals import request_started
-from django.db import close_old_connections
+from django.db import close_old_connections, reset_queries
 
 from agentweb import asgi
 from agentweb.bench.turn_probe import TurnProbe, watch_turns
@@ -40,11 +40,12 @@ TITLE = (23, 3), 4
 
 @pytest.fixture(autouse=True)
 def _served() -> Iterator[None]:
-    """Have a request begin as on a server: a test client connects this again after each of its."""
-    was_connected = request_started.disconnect(close_old_connections)
+    """Have a request begin as on a server: test clients, and who counts queries, connect these."""
+    receivers = (close_old_connections, reset_queries)
+    connected_again = [one for one in receivers if request_started.disconnect(one)]
     yield
-    if was_connected:
-        request_started.connect(close_old_connections)
+    for one in connected_again:
+        request_started.connect(one)
 
 
 async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
