@@ -123,10 +123,17 @@ class PageHandler(ASGIHandler):
             leaving.result()
 
     async def _answer(self, request: HttpRequest, send: Any) -> HttpResponseBase:
-        """Send the response and return it; a client that left meanwhile lacks the rest of it."""
+        """Send the response and return it; a client that left meanwhile lacks the rest of it.
+
+        Django leaves one open whose content breaks off, with its file and its connection.
+        """
         response: HttpResponseBase = await self.run_get_response(request)
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.send_response(response, send)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.send_response(response, send)
+        except Exception:
+            await _close(response)
+            raise
         return response
 
     async def listen_for_disconnect(self, receive: Any) -> None:

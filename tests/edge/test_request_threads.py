@@ -38,8 +38,17 @@ def stream_words(_: HttpRequest) -> StreamingHttpResponse:
     return StreamingHttpResponse(read())
 
 
+def break_off(_: HttpRequest) -> StreamingHttpResponse:
+    async def read() -> AsyncIterator[str]:
+        yield "in "
+        raise OSError("lost")
+
+    return StreamingHttpResponse(read())
+
+
 urlpatterns = [
     path("busy/", work_on), path("thread/", say_thread), path("stream/", stream_words),
+    path("lost/", break_off),
 ]  # fmt: skip
 
 
@@ -106,6 +115,15 @@ async def test_a_streamed_response_is_closed_when_it_was_sent(
 ) -> None:
     assert await request(handler, "/stream/", told) == b"in parts"
     assert told[:-1] == ["start", "body", "body", "body"]
+    assert isinstance(told[-1], int)
+
+
+async def test_a_streamed_response_that_breaks_off_is_closed_too(
+    handler: PageHandler, told: list[Any]
+) -> None:
+    with pytest.raises(OSError, match="lost"):
+        await request(handler, "/lost/", told)
+    assert told[:-1] == ["start", "body"]
     assert isinstance(told[-1], int)
 
 
