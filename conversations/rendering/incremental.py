@@ -74,6 +74,8 @@ class Incremental:
         self._due = 0
         self._tail = _EMPTY
         self._closed: list[SafeString] = []
+        #: Characters of all pieces that were added.
+        self._fed = 0
         #: Whether it is shown as the complete text will be, but for a code block that is open.
         self._is_final = True
         self._is_open = False
@@ -105,8 +107,11 @@ class Incremental:
     def find_whole(self, source: str) -> SafeString | None:
         """Return all that was rendered of a text, if rendering it at once certainly gives the same.
 
-        A reference definition may change that, and so may the limits for the text as a whole.
+        A reference definition may change that, and so may the limits for the text as a whole. It is
+        not whole where a turn was stopped before a piece was added, or an error left one out.
         """
+        if len(source) != self._fed:
+            return None
         is_final = self._is_final and self._is_shown and not (self._is_open or self._held)
         limits, lines = find_limits(len(source)), 2 * source.count("\n") + 2
         # What was not parsed takes at most two steps for each line, and for each of these signs.
@@ -119,13 +124,14 @@ class Incremental:
 
     def feed(self, text: str) -> tuple[SafeString, SafeString]:
         """Add text; the tail is unchanged when there was too little of it."""
-        if self._goes_on(text):
-            return _EMPTY, self._tail
-        closed = self._add(text)
-        if self._is_final:
-            self._closed.append(closed)
-        else:
-            self._closed.clear()
+        closed = _EMPTY
+        if not self._goes_on(text):
+            closed = self._add(text)
+            if self._is_final:
+                self._closed.append(closed)
+            else:
+                self._closed.clear()
+        self._fed += len(text)
         return closed, self._tail
 
     def _add(self, text: str) -> SafeString:

@@ -86,6 +86,28 @@ async def test_what_was_streamed_is_kept_to_be_shown_again_at_the_end() -> None:
     assert "<li>of one</li>" in rendering._streamed.pop("Some **new** words\n\n- of one")
 
 
+async def test_what_a_stop_kept_from_being_streamed_is_rendered_at_the_end() -> None:
+    lease = await run_db(people_and_turns.started_turn)
+    display = TurnDisplay(lease)
+    display._topic.readers.add(Reader(display._topic))
+    conversation = await run_db(Conversation.objects.get, pk=lease.conversation_id)
+    try:
+        await display.publish(RoundOpened(lease.number, 1))
+        growing = asyncio.create_task(display.grow("Words before a stop", ""))
+        while not display._text:
+            await asyncio.sleep(0)
+        # They wait for their draft.
+        growing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await growing
+        ending = TurnClosed(lease.number)
+        await run_db(partial(display.render_next, ending, conversation=conversation))
+    finally:
+        display._topic.readers.clear()
+        display.close()
+    assert rendering.render_markdown("Words before a stop") == "<p>Words before a stop</p>\n"
+
+
 async def test_the_beginning_of_a_turn_waits_for_the_call_that_is_being_opened(
     monkeypatch: Any,
 ) -> None:

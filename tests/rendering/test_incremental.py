@@ -121,6 +121,14 @@ def test_what_the_whole_may_change_is_not_kept(source: str) -> None:
     assert incremental.find_whole(source) is None
 
 
+def test_what_lacks_a_piece_is_not_kept() -> None:
+    incremental = Incremental()
+    assert incremental.find_whole("None of it") is None
+    incremental.feed("Some words")
+    assert incremental.find_whole("Some words and more") is None
+    assert incremental.find_whole("Some words") == "<p>Some words</p>\n"
+
+
 def test_what_was_shown_without_colours_is_not_kept() -> None:
     source = "```py\nx = 1\n```\n\nDone"
     for is_coloured in (True, False):
@@ -141,8 +149,10 @@ def test_a_streamed_answer_is_not_rendered_again(monkeypatch: pytest.MonkeyPatch
         patched.setattr(rendering, "convert_markdown", lambda _: pytest.fail("rendered again"))
         shown = [render_markdown(source), render_markdown(source)]
     assert shown == [rendering._render(source)] * 2
-    for number in range(2 * rendering.MOST_STREAMED):
-        rendering.keep_streamed(f"{source} {number}", incremental)
+    for _ in range(2 * rendering.MOST_STREAMED):
+        incremental.feed("Done. ")
+        source += "Done. "
+        rendering.keep_streamed(source, incremental)
     assert len(rendering._streamed) <= rendering.MOST_STREAMED
 
 
