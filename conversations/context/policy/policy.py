@@ -218,7 +218,7 @@ class Policy:
         return min(self.keep_below_tokens, window * self.keep_below_percent // 100)
 
 
-_ADAPTIVE = Policy(
+_DEFAULT = Policy(
     name="adaptive", input_token_budget=0, compaction_threshold_tokens=10_000_000,
     max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
     summary_input_chars=60_000, keep_below_tokens=100_000, low_water_percent=20,
@@ -249,10 +249,8 @@ PRESETS: dict[str, Policy] = {
         max_conversation_bytes=0, max_conversation_tokens=32_000, round_summary_every=5,
         structure_kept=True,
     ),
-    "adaptive": _ADAPTIVE,
-    "thrifty": replace(
-        _ADAPTIVE, name="thrifty", keep_below_tokens=0, summary_least_tokens=50_000
-    ),
+    "adaptive": _DEFAULT,
+    "thrifty": replace(_DEFAULT, name="thrifty", keep_below_tokens=0, summary_least_tokens=50_000),
     "native": Policy(
         name="native", input_token_budget=100_000, compaction_threshold_tokens=150_000,
         structure_kept=True, recall_list_chars=12_000, server_side=True,
