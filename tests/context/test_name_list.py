@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -141,6 +142,14 @@ def test_a_list_in_a_removed_message_is_carried_over() -> None:
     both = f"{carrier.content[:-1]},{ours.text}]"
     carrier = replace(Message.parse(2, "answer", both), by=("", "rounds"))
     assert write_names(view, [carrier], [], 900) == f'{HEADER}\n"msg_1": deepName'
+
+
+def test_names_of_a_file_that_was_read_often_are_found_in_little_time() -> None:
+    names = " ".join(f"lib/part{at}/file.py" for at in range(20_000))
+    view = view_of(prompt("go"), *(m for n in range(5) for m in round_of(f"t{n}", names)))
+    began = time.process_time()
+    assert listed(view, kept=2) == ""
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("limit", [0, len(HEADER)])

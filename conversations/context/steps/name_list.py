@@ -106,12 +106,15 @@ def _keep_words(found: NameList, room: int) -> Iterator[tuple[int, str]]:
 
 def _keep_names(found: NameList, known: str, room: int, most: int) -> Iterator[tuple[int, str]]:
     """Yield lines of the newest names that fit and that are not in `known`."""
+    # Most names that it has are found here: of a file that was read again, each one would else be
+    # searched in all of the text.
+    listed = set(list_names(known))
     for seq in sorted(found.names, reverse=True):
         head = f'"{message_id(seq)}": '
         left = min(room, most) - len(head) - 1
         kept: list[str] = []
         for name in found.names[seq]:
-            if name in known:
+            if name in listed or name in known:
                 continue
             left -= len(name) + 2
             if left < 0:
