@@ -152,6 +152,16 @@ def test_names_of_a_file_that_was_read_often_are_found_in_little_time() -> None:
     assert time.process_time() - began < 2
 
 
+@pytest.mark.parametrize(
+    "damaged", [{"type": "text"}, {"type": "tool_use", "id": "t", "name": "fetch_url"}]
+)
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_damaged_message_has_no_names(damaged: dict[str, Any], kept: int) -> None:
+    view = view_of(prompt("go"), *round_of("t", "see lib/a.py"))
+    view = view.append(Message.parse(4, "answer", wire.encode([damaged])))
+    assert listed(view, kept=kept).splitlines()[1:] == ['"msg_3": lib/a.py']
+
+
 @pytest.mark.parametrize("limit", [0, len(HEADER)])
 def test_without_room_nothing_is_listed(limit: int) -> None:
     view = view_of(prompt("go"), *round_of("t", "see lib/b.py"))

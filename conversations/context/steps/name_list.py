@@ -140,8 +140,13 @@ def _read_staying(view: View, messages: Sequence[Message]) -> str:
 
 
 def _read_message(message: Message) -> str:
-    """Return the texts of a message that this engine did not write, with inputs and results."""
+    """Return the texts of a message that this engine did not write, with inputs and results.
+
+    "" of a damaged message, which a person may drop.
+    """
     texts: list[str] = []
+    if message.shape.flaw is not None:
+        return ""
     for block in message.blocks:
         if block.type == "text" and block.by not in OURS:
             texts.append(str(block.value["text"]))
