@@ -152,6 +152,12 @@ def test_names_of_a_file_that_was_read_often_are_found_in_little_time() -> None:
     assert time.process_time() - began < 2
 
 
+def test_what_a_shortened_result_says_of_its_original_is_no_name() -> None:
+    cut = 'see lib/a.py [truncated: 9 of 90 characters shown; recall "msg_117" for the rest]'
+    view = view_of(prompt("go"), *round_of("t", cut))
+    assert listed(view).splitlines()[1:] == ['"msg_3": lib/a.py']
+
+
 @pytest.mark.parametrize(
     "damaged", [{"type": "text"}, {"type": "tool_use", "id": "t", "name": "fetch_url"}]
 )

@@ -28,6 +28,8 @@ _SAID_SHARE, _WORDS = 6, 160
 _MESSAGE_SHARE = 3
 _USER = "the user: "
 _LINE = re.compile(r'"msg_(\d+)": (.+)')
+#: What a notice in a shortened result names for `recall`, as each line of this list does.
+_ID = re.compile(r"msg_\d+")
 #: So many characters of the newest messages in view are searched for a name.
 _NEAR = 200_000
 
@@ -53,7 +55,7 @@ class NameList:
         for line in read_name_lines(block for block in message.blocks if block.by in OURS):
             self.read_line(line)
         text = _read_message(message)
-        if names := list_names(text):
+        if names := [name for name in list_names(text) if not _ID.fullmatch(name)]:
             self.names[message.seq] = names
         if message.kind == "prompt" and (words := " ".join(text[: 4 * _WORDS].split())):
             short = cut_head(words, _WORDS)
