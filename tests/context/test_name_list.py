@@ -178,6 +178,8 @@ def test_without_room_nothing_is_listed(limit: int) -> None:
 def test_people_see_the_list_and_the_model_is_not_given_it_to_summarise() -> None:
     words = f'Dropped.\n\n{HEADER}\n"msg_3": lib/a.py'
     assert list_shown_lines([block(words)]) == ('"msg_3": lib/a.py',)
+    ended = f"{words}\n[END CONTEXT SUMMARY]"
+    assert list_shown_lines([block(ended)]) == ('"msg_3": lib/a.py',)
     assert strip_lists(words) == "Dropped."
 
 

@@ -92,7 +92,8 @@ def read_name_lines(blocks: Iterable[Block]) -> Iterator[str]:
         is_inside = False
         for line in str(block.value.get("text", "")).splitlines():
             is_inside = line == HEADER or (is_inside and bool(line))
-            if is_inside and line != HEADER:
+            # Right behind the last line may be the end of the summary that has the list.
+            if is_inside and _LINE.fullmatch(line):
                 yield line
 
 
