@@ -42,18 +42,18 @@ class NameList:
     said: dict[int, str] = field(default_factory=dict)
     chars: int = 0
 
-    def read_line(self, line: str) -> None:
-        if match := _LINE.fullmatch(line):
-            self.chars += len(line) + 1
-            if match[2].startswith(_USER):
-                self.said[int(match[1])] = match[2]
+    def carry_over(self, blocks: Iterable[Block]) -> None:
+        """Add what lists in blocks of this engine say."""
+        for line in _read_lines(blocks):
+            self.chars += len(line[0]) + 1
+            if line[2].startswith(_USER):
+                self.said[int(line[1])] = line[2]
             else:
-                self.names[int(match[1])] = match[2].split(", ")
+                self.names[int(line[1])] = line[2].split(", ")
 
     def add(self, message: Message) -> None:
         """Add what a message says that is removed now; a list in it is carried over."""
-        for line in read_name_lines(block for block in message.blocks if block.by in OURS):
-            self.read_line(line)
+        self.carry_over(block for block in message.blocks if block.by in OURS)
         text = _read_message(message)
         if names := [name for name in list_names(text) if not _ID.fullmatch(name)]:
             self.names[message.seq] = names
@@ -71,8 +71,7 @@ def write_names(
     It has at most `limit` characters, and grows by at most as many as the messages have tokens.
     """
     found = NameList()
-    for line in read_name_lines(blocks):
-        found.read_line(line)
+    found.carry_over(blocks)
     limit = min(limit, found.chars + sum(message.tokens for message in messages))
     if limit <= len(HEADER):
         return ""
@@ -88,13 +87,17 @@ def write_names(
 
 def read_name_lines(blocks: Iterable[Block]) -> Iterator[str]:
     """Yield the lines of the lists in blocks that this engine wrote."""
+    return (line[0] for line in _read_lines(blocks))
+
+
+def _read_lines(blocks: Iterable[Block]) -> Iterator[re.Match[str]]:
     for block in blocks:
         is_inside = False
         for line in str(block.value.get("text", "")).splitlines():
             is_inside = line == HEADER or (is_inside and bool(line))
             # Right behind the last line may be the end of the summary that has the list.
-            if is_inside and _LINE.fullmatch(line):
-                yield line
+            if is_inside and (match := _LINE.fullmatch(line)):
+                yield match
 
 
 def _keep_words(found: NameList, room: int) -> Iterator[tuple[int, str]]:
