@@ -76,7 +76,8 @@ def strip_lists(text: str) -> str:
 def neutralise_headers(text: str) -> str:
     """Remove the headings of the lists from a text that is data."""
     for header in HEADERS:
-        text = text.replace(header, "")
+        # Nothing in its place would let what stands around it become a heading.
+        text = text.replace(header, "…")
     return text
 
 
