@@ -171,12 +171,17 @@ def test_what_a_shortened_result_says_of_its_original_is_no_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "damaged", [{"type": "text"}, {"type": "tool_use", "id": "t", "name": "fetch_url"}]
+    "damaged",
+    [
+        '[{"type":"text"}]',
+        '[{"type":"tool_use","id":"t","name":"fetch_url"}]',
+        '[{"type":"text","text":"see lib/b.py',
+    ],
 )
 @pytest.mark.parametrize("kept", [0, 1])
-def test_a_damaged_message_has_no_names(damaged: dict[str, Any], kept: int) -> None:
+def test_a_damaged_message_has_no_names(damaged: str, kept: int) -> None:
     view = view_of(prompt("go"), *round_of("t", "see lib/a.py"))
-    view = view.append(Message.parse(4, "answer", wire.encode([damaged])))
+    view = view.append(Message.parse(4, "answer", damaged))
     assert listed(view, kept=kept).splitlines()[1:] == ['"msg_3": lib/a.py']
 
 

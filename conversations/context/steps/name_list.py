@@ -53,6 +53,8 @@ class NameList:
 
     def add(self, message: Message) -> None:
         """Add what a message says that is removed now; a list in it is carried over."""
+        if message.shape.flaw is not None:
+            return
         self.carry_over(block for block in message.blocks if block.by in OURS)
         text = _read_message(message)
         if names := [name for name in list_names(text) if not _ID.fullmatch(name)]:
