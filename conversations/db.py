@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 import random
 import time
 from collections.abc import Callable
@@ -38,6 +39,7 @@ from queue import PriorityQueue
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from asgiref.sync import SyncToAsync
 from django.db import OperationalError, connection, transaction
 
 logger = logging.getLogger("agentweb.db")
@@ -144,11 +146,10 @@ async def _run(pool: Executor, function: Callable[P, T], *args: P.args, **kwargs
     """Run a function, unless its caller is cancelled before it has started.
 
     As `sync_to_async` does, but for what makes that slow: the function gets no Local of asgiref
-    (none has a value here but the language, and a reader's is set where text is rendered), and may
-    not await anything on the caller's loop.
+    (none has a value here but the language, and a reader's is set where text is rendered).
     """
     context, loop = copy_context(), asyncio.get_running_loop()
-    call = partial(_call_with_connection, function, *args, **kwargs)
+    call = partial(_call_for_loop, loop, function, *args, **kwargs)
     try:
         return await loop.run_in_executor(pool, context.run, call)
     finally:
@@ -162,7 +163,13 @@ def _take_over(context: Context) -> None:
             variable.set(value)
 
 
-def _call_with_connection(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def _call_for_loop(
+    loop: asyncio.AbstractEventLoop, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    # Where `async_to_sync` looks for the loop of its caller; else it runs a loop of its own, and
+    # what it publishes there would be read by the pages of the other in the middle of a change.
+    there = SyncToAsync.threadlocal
+    there.main_event_loop, there.main_event_loop_pid = loop, os.getpid()
     # As `close_old_connections` does; there is only this one.
     connection.close_if_unusable_or_obsolete()
     try:

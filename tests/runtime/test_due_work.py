@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any, cast
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.utils import translation
 
 from agentweb.emulator import server
@@ -114,6 +115,16 @@ async def test_what_work_sets_is_its_callers_except_a_language() -> None:
         # Nor does a thread keep it for the work of others.
         languages = [await run_db(translation.get_language) for _ in range(2 * THREADS)]
     assert set(languages) == {"en"}
+
+
+async def test_what_work_awaits_runs_on_its_callers_loop() -> None:
+    """Locks of pages belong to one loop."""
+
+    async def find_loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    found = await run_db(lambda: async_to_sync(find_loop)())
+    assert found is asyncio.get_running_loop()
 
 
 @pytest.mark.asyncio
