@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -181,7 +180,7 @@ def test_what_a_shortened_result_says_of_its_original_is_no_name() -> None:
 @pytest.mark.parametrize("kept", [0, 1])
 def test_a_damaged_message_has_no_names(damaged: str, kept: int) -> None:
     view = view_of(prompt("go"), *round_of("t", "see lib/a.py"))
-    view = view.append(Message.parse(4, "answer", damaged))
+    view = view.append(Message(4, "answer", damaged, 9))
     assert listed(view, kept=kept).splitlines()[1:] == ['"msg_3": lib/a.py']
 
 

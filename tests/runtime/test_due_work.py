@@ -117,13 +117,14 @@ async def test_what_work_sets_is_its_callers_except_a_language() -> None:
     assert set(languages) == {"en"}
 
 
+@pytest.mark.asyncio
 async def test_what_work_awaits_runs_on_its_callers_loop() -> None:
     """Locks of pages belong to one loop."""
 
     async def find_loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
 
-    found = await run_db(lambda: async_to_sync(find_loop)())
+    found = await run_db(async_to_sync(find_loop))
     assert found is asyncio.get_running_loop()
 
 
