@@ -35,6 +35,7 @@ from django.urls import set_script_prefix
 
 from agentweb.edge.error_responses import describe_status, make_headers
 from agentweb.edge.sharing import ALL_AT_ONCE
+from agentweb.edge.uploaded_names import PageRequest
 
 #: Idle threads that are kept; more run while more requests are handled at once. A request gives up
 #: its place when its response begins and its thread when it ends, so there are twice as many. With
@@ -44,6 +45,8 @@ KEPT = 2 * ALL_AT_ONCE
 
 class PageHandler(ASGIHandler):
     """Handles requests like Django's own."""
+
+    request_class = PageRequest
 
     def __init__(self) -> None:
         super().__init__()

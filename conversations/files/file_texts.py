@@ -19,6 +19,7 @@ from tools.framework.errors import (
     ToolError,
     WorkspaceBusyError,
 )
+from tools.workspace.paths import JOINERS
 
 MOST_NAME = 120
 #: What a message takes, for people.
@@ -29,6 +30,8 @@ TAKEN = gettext_lazy(
 _ENDINGS = {"image/jpeg": "jpg", "text/plain": "txt"}
 #: Control and formatting characters, which are invisible or reverse the direction of a line.
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+#: A joiner does something only between signs of scripts that have one; alone it hides.
+_JOINING = re.compile(rf"(?<=[^\x00-\x7f{JOINERS}])[{JOINERS}](?=[^\x00-\x7f{JOINERS}])")
 
 
 def explain_media_error(error: MediaError) -> str:
@@ -138,9 +141,12 @@ def format_megabytes(size: int) -> str:
 
 
 def clean_display_name(name: str, media_type: str) -> str:
-    """Return a name that can be shown: no path, no invisible characters, bounded, not empty."""
+    """Return a name that can be shown: no path, nothing that hides in it, bounded, not empty."""
     last = re.split(r"[/\\]", name)[-1]
-    seen = "".join(c for c in last if unicodedata.category(c) not in _UNSEEN)
+    joins = {found.start() for found in _JOINING.finditer(last)}
+    seen = "".join(
+        c for at, c in enumerate(last) if at in joins or unicodedata.category(c) not in _UNSEEN
+    )
     clean = " ".join(seen.split()).strip(". ")
     if len(clean) > MOST_NAME:
         stem, dot, ending = clean.rpartition(".")
