@@ -27,7 +27,7 @@ _CLEANER = nh3.Cleaner(
     clean_content_tags={"script", "style"},
     attributes={"a": {"href"}, "ol": {"start"}, "*": set()},
     tag_attribute_values={
-        **{tag: {"dir": {"auto"}} for tag in ("ul", "ol", "blockquote")},
+        **{tag: {"dir": {"auto"}} for tag in ("ul", "ol", "blockquote", "div")},
         **mathml.ATTRIBUTES,
     },
     allowed_classes={

@@ -40,14 +40,17 @@ def _is_too_large(state: StateBlock, start: int, end: int) -> bool:
 
 
 def finish_tables(state: StateCore) -> None:
-    """Wrap tables and set alignments by class, because styles are not allowed."""
+    """Wrap tables, whose columns run as their text does, and set alignments by class.
+
+    Styles are not allowed.
+    """
     if not any(token.type == "table_open" for token in state.tokens):
         return
     done: list[Token] = []
     for token in state.tokens:
         match token.type:
             case "table_open":
-                done += (_html('<div class="table">', token), token)
+                done += (_html('<div class="table" dir="auto">', token), token)
             case "table_close":
                 done += (token, _html("</div>", token))
             case "th_open" | "td_open":

@@ -80,6 +80,33 @@ async def test_an_answer_is_read_and_copied(page: Page, served: Served, tmp_path
     assert await page.evaluate(copied) == ANSWER
 
 
+async def test_a_table_begins_on_the_side_where_its_script_does(
+    page: Page, served: Served, tmp_path: Path
+) -> None:
+    arabic = "| الاسم | العدد | السبب |\n|---|--:|---|\n| API | 12 | لذيذ |\n| تفاح | سبعة | أصفر |"
+    latin = "| word | means |\n|---|---|\n| red | أحمر |"
+    wide = "\n".join("|" + part * 30 for part in (" عمود |", "---|", " قيمة |"))
+    await set_up(page, served)
+    await imported(
+        page, served, tmp_path, "scripts", f"{arabic}\n\n{latin}\n\n{wide}\n\nتفاح وموز."
+    )
+    tables = page.locator(".prose .table")
+    cells = "nodes => nodes.map(node => node.getBoundingClientRect().x)"
+    first, number, last = await tables.nth(0).locator("tr").nth(1).locator("td").evaluate_all(cells)
+    assert first > number > last
+    sides = "nodes => nodes.map(node => getComputedStyle(node).textAlign)"
+    of_arabic = await tables.nth(0).locator("th, td").evaluate_all(sides)
+    assert of_arabic == ["right", "left", "right"] * 3
+    assert await tables.nth(1).locator("th, td").evaluate_all(sides) == ["left"] * 4
+    begins = tables.nth(2).locator("th").first
+    await expect(begins).to_be_in_viewport(ratio=1)
+    exported = await page.request.get(f"{page.url}export.html")
+    file = await page.context.new_page()
+    await file.set_content(await exported.text())
+    assert await file.locator("p", has_text="تفاح وموز").evaluate(GAP) < 2
+    await expect(file.locator(".table").first).to_have_css("direction", "rtl")
+
+
 async def test_what_is_wider_than_the_page_scrolls_by_the_keyboard(
     page: Page, served: Served, tmp_path: Path
 ) -> None:
