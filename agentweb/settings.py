@@ -165,6 +165,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "agentweb.site.impersonation.impersonate",
     "agentweb.site.middleware.PersonLanguage",
+    "agentweb.site.middleware.FormsAreNoPages",
     "agentweb.site.middleware.LogInFirst",
     "agentweb.site.middleware.ReasonFirst",
     "allauth.account.middleware.AccountMiddleware",

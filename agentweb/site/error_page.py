@@ -6,12 +6,14 @@ Nothing here reads the form that was sent: reading it may be what failed.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
+from django.urls import Resolver404, resolve
 from django.utils.translation import gettext as _
 
 from conversations.operations.db_damage import DatabaseDamaged
@@ -30,6 +32,22 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         context = {"error": _("This is longer than the server takes at once.")}
         return render(request, "conversations/_partials/send_error.html", context, status=413)
     return render(request, "413.html", status=413)
+
+
+def not_a_page(request: HttpRequest) -> HttpResponse:
+    """Respond with 405 to who opens the address of a form; lead to the page with the form."""
+    return render(request, "405.html", {"back": _find_page_above(request)}, status=405)
+
+
+def _find_page_above(request: HttpRequest) -> str:
+    names = request.path_info.rstrip("/").split("/")[:-1]
+    while len(names) > 1:
+        path = "/".join(names) + "/"
+        with suppress(Resolver404):
+            resolve(path)
+            return path
+        names.pop()
+    return "/"
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable
+from http import HTTPStatus
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ from django.utils.deprecation import MiddlewareMixin
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_htmx.http import HttpResponseClientRedirect
 
+from agentweb.site.error_page import not_a_page
 from conversations.accounts.devices import shorten_address
 from conversations.accounts.preferences import read_preferences
 from conversations.accounts.reading_reasons import ReasonNeeded
@@ -150,6 +152,19 @@ class ReasonFirst(MiddlewareMixin):
         if request.headers.get("HX-Request"):
             return HttpResponseClientRedirect(url)
         return redirect(url)
+
+
+class FormsAreNoPages(MiddlewareMixin):
+    """Answer who opens the address of a form with a page; Django's answer is blank."""
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        if response.status_code != HTTPStatus.METHOD_NOT_ALLOWED or request.method != "GET":
+            return response
+        page = not_a_page(request)
+        page.headers["Allow"] = response.headers["Allow"]
+        return page
 
 
 class LogInFirst(MiddlewareMixin):

@@ -116,7 +116,11 @@ def test_markdown_of_every_day_is_shown() -> None:
     for piece in (
         *("<h1>T</h1>", "<strong>b</strong>", "<em>i</em>", "<s>s</s>", "<code>c</code>"),
         *("&lt;b&gt;raw&lt;/b&gt;", "☑ done", "☐ not", '<ol start="3" dir="auto">'),
-        *('<div class="table" dir="auto"><table>', '<th class="start">', '<td class="center">2</td>'),
+        *(
+            '<div class="table" dir="auto"><table>',
+            '<th class="start">',
+            '<td class="center">2</td>',
+        ),
         *('<td class="end">3</td>', '<code class="language-py">', '<span class="k">def</span>'),
         *('<span class="nf">f</span>', '<span class="c"># why</span>'),
     ):

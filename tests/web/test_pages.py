@@ -209,3 +209,28 @@ def test_every_page_says_that_the_emulator_answers(settings: Any) -> None:
     for page in (client.get("/c/new/"), Client().get("/accounts/login/")):
         assert b"Built-in emulator" not in page.content
         assert b"canary" not in page.content
+
+
+@pytest.mark.parametrize(
+    ("path", "back"),
+    [
+        ("/c/{id}/send/", "/c/{id}/"),
+        ("/c/{id}/retry/1/", "/c/{id}/"),
+        ("/c/{id}/queue/send/", "/c/{id}/"),
+        ("/c/{id}/share/revoke/", "/c/{id}/share/"),
+        ("/c/start/", "/"),
+        ("/files/own/move/", "/files/"),
+        ("/usage/limit/", "/usage/"),
+        ("/accounts/logout/", "/"),
+    ],
+)
+def test_who_opens_the_address_of_a_form_is_led_to_its_page(path: str, back: str) -> None:
+    played = stored_turns.played()
+    path, back = (one.format(id=played.conversation.public_id) for one in (path, back))
+    client = client_of(played.user)
+    refused = client.get(path)
+    assert (refused.status_code, refused["Allow"].split(", ")[0]) == (405, "POST")
+    ways = [of for name, of in elements(refused.content.decode()) if name == "a"]
+    assert [of["href"] for of in ways if of.get("class") == "button"] == [back]
+    assert client.get(back, follow=True).status_code == 200
+    assert not client.put("/c/new/").content
