@@ -100,8 +100,9 @@
     clearTimeout(timer);
     timer = 0;
     ended = code;
+    show(code === CROWDED ? [words.crowded] : [], { isLost: true });
     if (code === LOGGED_OUT) document.dispatchEvent(new Event("agentweb:out"));
-    else show([code === CROWDED ? words.crowded : words.gone], { isLost: true });
+    if (code === GONE) document.dispatchEvent(new Event("agentweb:gone"));
   }
   /** Request a page to learn why there is no connection: a refused handshake gives no reason. */
   async function ask() {
@@ -117,6 +118,8 @@
       isPolled = true;
       connect();
     }
+    // A deleted chat was brought back.
+    if (ended === GONE && answer?.ok) connect();
   }
 
   document.addEventListener("htmx:wsOpen", ({ detail }) => {
@@ -124,6 +127,7 @@
     opened = Date.now();
     isAway = false;
     delete one("#restarting").dataset.within;
+    delete one("#deleted").dataset.now;
     show(isPolled ? [words.polled] : []);
   });
   document.addEventListener("htmx:wsClose", ({ detail }) => {
@@ -148,6 +152,7 @@
   }
   document.addEventListener("htmx:wsAfterMessage", () => {
     spread = 1_000 * (one("#restarting").dataset.within ?? 0);
+    if ("now" in one("#deleted").dataset && !ended) end(GONE);
   });
 
   /** Give up a socket whose server is silent. */
@@ -166,7 +171,8 @@
   /** The page becomes visible: make a scheduled attempt now. */
   function wake() {
     if (document.hidden || !extension) return;
-    if (timer || ended === CROWDED) connect();
+    if (ended === GONE) ask();
+    else if (timer || ended === CROWDED) connect();
     else check();
   }
   const renew = () => { if (extension && (!ended || ended === CROWDED)) connect(); };

@@ -191,7 +191,9 @@
     }
     if (response.status >= 500) throw new Error("later");
     const refused = new DOMParser().parseFromString(await response.text(), "text/html").querySelector(".send-error");
-    const reason = refused?.textContent ?? list.dataset[response.status === 404 ? "gone" : "refused"];
+    const isGone = response.status === 404 && key === own && form.dataset.draft !== "new";
+    if (isGone) document.dispatchEvent(new Event("agentweb:gone"));
+    const reason = refused?.textContent ?? list.dataset.refused;
     // A chat that cannot take a message now (409) may take it later, unless its writer is there to decide.
     const isLater = response.status === 409 && !isFirst;
     if (key === own && !form.elements.text.value && !isLater) {
@@ -199,7 +201,7 @@
       note.className = "error send-error";
       note.textContent = reason;
       takeBack(entry);
-      document.querySelector("#composer-error").replaceChildren(note);
+      document.querySelector("#composer-error").replaceChildren(...(isGone ? [] : [note]));
       return false;
     }
     mark(key, entry, response.status === 409 ? { held: reason } : { refused: reason });

@@ -201,6 +201,13 @@ class PathChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ChatDeleted(Event):
+    """The conversation was deleted: its pages say so and lead on."""
+
+    shows = frozenset({Shows.OWN})
+
+
+@dataclass(frozen=True, slots=True)
 class ServerLeaves(Event):
     """This server is about to stop: the page reconnects after a moment, to it or to another."""
 

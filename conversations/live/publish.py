@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from conversations.agent.events import (
     EVENTS,
     BudgetMoved,
+    ChatDeleted,
     Event,
     Shows,
     TextGrew,
@@ -178,6 +179,8 @@ async def _show(
                 _show_text(topic, conversation_id, event, at or (0, 0))
             case (ToolMoved() as event,):
                 _show_progress(topic, event, at or (0, 0))
+            case (ChatDeleted() as event,):
+                topic.publish(Frame(render.render_own(event)))
             case _:
                 await _show_state(topic, conversation_id, events, step, rendered, is_own=is_own)
 

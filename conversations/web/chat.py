@@ -104,6 +104,7 @@ def _build_page(
     ended, running, bookmark = paging.split_running(conversation, page)
     meter = meters.read_meter(conversation, has_next=not any(turn.is_live for turn in running))
     return context | {
+        "trash_days": conf.trash_days,
         "is_shared": is_shared(conversation),
         "transcript": ended,
         "live_turns": running,

@@ -46,4 +46,4 @@ def test_a_class_that_says_it_is_known_by_its_name() -> None:
 
 def test_only_what_is_no_row_yet_carries_content_of_its_own() -> None:
     own = {name for name, kind in EVENTS.items() if Shows.OWN in kind.shows}
-    assert own == {"TextGrew", "ToolMoved", "ServerLeaves"}
+    assert own == {"TextGrew", "ToolMoved", "ChatDeleted", "ServerLeaves"}

@@ -9,6 +9,8 @@ import pytest
 from channels.testing import WebsocketCommunicator
 
 from conversations.db import run_db
+from conversations.library.conversations import delete_everything
+from conversations.library.erase import erase_due_conversations
 from conversations.live import publish
 from conversations.live.hub import Frame, Topic, hub
 from conversations.live.relay import Message
@@ -226,6 +228,17 @@ async def test_what_a_process_of_another_version_says_is_read_by_the_pages() -> 
             await frame_of(found)
             await publish.handle_message(message | {"conversation": conversation.pk})
             assert 'id="turn-1"' in await frame_of(found)
+
+
+async def test_a_page_hears_that_its_chat_was_deleted_when_nothing_is_left_to_read() -> None:
+    user, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await frame_of(found)
+        await run_db(delete_everything, owner_id=user.pk)
+        await run_db(erase_due_conversations, owner_id=user.pk)
+        assert await run_db(Conversation.objects.count) == 0
+        await hear(conversation, "ChatDeleted")
+        assert 'id="deleted"' in await frame_of(found)
 
 
 async def test_a_worker_that_lost_its_turn_ends_nothing_on_a_page() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -12,12 +13,14 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations.agent.events import ChatDeleted
 from conversations.conf import conf
 from conversations.library import conversations
 from conversations.library.access import is_stored, load_owned_conversation
 from conversations.library.erase import erase_due_conversations
 from conversations.library.shared_links import list_audiences
 from conversations.library.sidebar import build_row, load_deleted_conversation
+from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.web.page_shell import (
     add_notice,
@@ -107,6 +110,7 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except conversations.LibraryError as error:
         add_notice(request, error.text)
         return answer_change(request, conversation)
+    async_to_sync(announce)(conversation.pk, ChatDeleted())
     if turn is not None:
         dispatch.stop_turn(turn)
     if conversation.is_temporary or conf.trash_days <= 0:

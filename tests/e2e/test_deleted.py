@@ -1,0 +1,83 @@
+"""A chat is deleted in one tab while it is open in another, with a draft."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Page, WebSocketRoute, expect
+
+from tests.e2e.people import CHAT, ended, say, start_chat
+from tests.e2e.served import Served
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def delete(other: Page, chat: str) -> None:
+    await other.goto(f"{chat}menu/")
+    await other.get_by_role("button", name="Delete").click()
+    await other.wait_for_url("**/c/list/")
+
+
+async def test_a_page_says_at_once_that_its_chat_was_deleted_and_its_draft_has_a_way_on(
+    tab: Page, served: Served
+) -> None:
+    async def pass_on(socket: WebSocketRoute) -> None:
+        # The close of a regular check does not arrive.
+        socket.connect_to_server().on_close(lambda *_: None)
+
+    await tab.route_web_socket(re.compile("/ws/"), pass_on)
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    chat, gone, text = tab.url, tab.locator("#gone"), tab.locator("#text")
+    await text.fill("Not sent yet")
+    file = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"Milk"}
+    await tab.locator("#file-input").set_input_files(file)  # type: ignore[arg-type]
+    await expect(tab.locator("#waiting [data-file]")).to_have_count(1)
+    await expect(gone).to_be_hidden()
+    other = await tab.context.new_page()
+    await delete(other, chat)
+    await expect(gone).to_be_visible()
+    await expect(gone).to_contain_text("This chat was deleted, perhaps in another tab.")
+    await expect(text).to_have_value("Not sent yet")
+
+    # It comes back, here as elsewhere.
+    await other.get_by_role("button", name="Undo").click()
+    await other.wait_for_url(CHAT)
+    await tab.evaluate("window.dispatchEvent(new Event('focus'))")
+    await expect(gone).to_be_hidden()
+    await delete(other, chat)
+    await gone.get_by_role("button", name="Bring back").click()
+    await tab.wait_for_load_state()
+    await expect(gone).to_be_hidden()
+    await expect(text).to_have_value("Not sent yet")
+
+    # Or what was written goes along to a new chat, below what is written there already.
+    await other.goto(f"{served.url}/c/new/")
+    await other.fill("#text", "For a new chat")
+    await delete(other, chat)
+    await gone.get_by_role("link", name="Go on in a new chat").click()
+    await tab.wait_for_url("**/c/new/")
+    await expect(text).to_have_value("For a new chat\n\nNot sent yet")
+    await expect(tab.locator("#waiting [data-file]")).to_have_count(1)
+    await text.press("Enter")
+    await tab.wait_for_url(CHAT)
+    await expect(await ended(tab, 1)).to_contain_text("notes.txt")
+    await other.close()
+
+
+async def test_who_deletes_the_chat_on_its_own_page_is_led_on_without_a_word(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    await tab.evaluate(
+        "document.addEventListener('agentweb:gone', () => setTimeout(() => {"
+        " if (!document.querySelector('#gone').hidden) sessionStorage.told = 'yes'; }))"
+    )
+    await tab.get_by_role("link", name="More").click()
+    await tab.get_by_role("button", name="Delete").click()
+    await tab.wait_for_url("**/c/new/")
+    assert await tab.evaluate("sessionStorage.told ?? ''") == ""
+    await say(tab, "Another one")
+    await tab.wait_for_url(CHAT)
