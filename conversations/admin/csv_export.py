@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -18,6 +19,7 @@ from conversations.budgets.import_budgets import COLUMNS
 from conversations.budgets.money_history import describe_changes
 from conversations.budgets.units import convert_to_cell
 from conversations.budgets.usage.cells import Cell
+from conversations.log.findings import read_leniently
 from conversations.web.streamed_downloads import stream_rows
 
 #: Rows read at a time: of a thousand SQLite does not find the related rows any more.
@@ -110,7 +112,8 @@ def write_money_records(rows: QuerySet[Any]) -> Rows:
     """Write a line for each value that was changed."""
     yield _RECORDS
     for page in iterate_pages(rows):
-        for row, change in zip(page, describe_changes(page), strict=True):
+        changes = read_leniently(partial(describe_changes, page))
+        for row, change in zip(page, changes, strict=True):
             for step in change.steps:
                 yield (
                     row.pk, _format_time(row.created_at), row.table, row.key, change.subject,
@@ -130,10 +133,11 @@ def iterate_rows(rows: QuerySet[Any]) -> Iterator[Any]:
 
 
 def iterate_pages(rows: QuerySet[Any]) -> Iterator[list[Any]]:
-    """Yield the pages of all rows, newest first."""
+    """Yield the pages of all rows, newest first; a text that is damaged has U+FFFD."""
     ordered, last = rows.order_by("-pk"), None
     while True:
-        page = list((ordered if last is None else ordered.filter(pk__lt=last))[:PAGE])
+        some = (ordered if last is None else ordered.filter(pk__lt=last))[:PAGE]
+        page = read_leniently(partial(list, some))
         yield page
         if len(page) < PAGE:
             return

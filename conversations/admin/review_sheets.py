@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 
 from conversations.admin.csv_export import Rows, iterate_pages, iterate_rows
 from conversations.admin.review_figures import add_up_figures
+from conversations.budgets.money_history import DAMAGED
 from conversations.budgets.usage.cells import Cell, format_dollars
 from conversations.models import ApiCall, ApiResult
 
@@ -50,7 +51,7 @@ def write_transformations(rows: QuerySet[Any]) -> Rows:
         yield (
             *_name_place(row), row.seq, _format_time(row.created_at), row.kind, row.outcome,
             row.setting, row.number, row.source, row.threshold, row.tokens_before,
-            row.tokens_after, row.bytes_before, row.bytes_after, json.loads(row.policy)["name"],
+            row.tokens_after, row.bytes_before, row.bytes_after, _name_policy(row.policy),
             format_dollars(result.cost_micros) if result else None,
             row.actor.username if row.actor else "", row.note,
         )  # fmt: skip
@@ -76,6 +77,14 @@ def _list_result(row: ApiCall) -> Iterator[Cell]:
     yield from (found.input_tokens, found.cache_read_tokens, found.cache_write_tokens)
     yield from (found.output_tokens, format_dollars(found.cost_micros), found.cost_basis)
     yield from (found.stop_reason, found.request_id, found.first_event_ms, found.duration_ms)
+
+
+def _name_policy(text: str) -> str:
+    """Return the preset of a recorded policy; of a damaged one the mark of that."""
+    try:
+        return str(json.loads(text)["name"])
+    except (ValueError, TypeError, LookupError):
+        return DAMAGED
 
 
 def _name_place(row: Any) -> tuple[Cell, ...]:

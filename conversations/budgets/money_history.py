@@ -24,6 +24,8 @@ _MICROS = ("micros", "micros_per_million")
 Values = Mapping[str, Any]
 #: The names of people and groups by the column that has their key.
 Names = Mapping[str, Mapping[int, str]]
+#: Stands for what of a record is damaged.
+DAMAGED = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +64,20 @@ def filter_history() -> QuerySet[MoneyRecord]:
 def describe_changes(records: Sequence[Any]) -> list[Change]:
     """Describe records that `filter_history` has read; two queries."""
     read = [(_read(row.before), _read(row.content)) for row in records]
-    names = _read_names(records, [values for pair in read for values in pair])
+    names = _read_names(records, [values for pair in read for values in pair if values])
     return [
         _describe(row, before, after, names)
         for row, (before, after) in zip(records, read, strict=True)
     ]
 
 
-def _read(text: str | None) -> dict[str, Any]:
+def _read(text: str | None) -> dict[str, Any] | None:
+    """Return the values of a row, none where there is no row; None where they are damaged."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _read_names(records: Sequence[Any], contents: Iterable[Values]) -> Names:
@@ -87,10 +90,13 @@ def _read_names(records: Sequence[Any], contents: Iterable[Values]) -> Names:
     return {"user_id": dict(users), "group_id": dict(teams)}
 
 
-def _describe(row: Any, before: Values, after: Values, names: Names) -> Change:
+def _describe(row: Any, before: Values | None, after: Values | None, names: Names) -> Change:
     table = _TABLES.get(row.table)
     if table is None:
         return Change(row.table, str(row.key), "", ())
+    if before is None or after is None:
+        step = Step(DAMAGED, DAMAGED, DAMAGED)
+        return Change(str(table._meta.verbose_name), str(row.key), DAMAGED, (step,))
     verb = _("deleted") if not after else _("changed") if before else _("added")
     subject = _name_subject(row, after or before, names)
     return Change(

@@ -7,25 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
+from django.test import Client
 from django.urls import reverse
 
 from conversations.accounts.reading_log import READ
+from conversations.admin.csv_export import SentAsFiles
 from conversations.models import (
     ApiCall,
+    ApiResult,
     Approval,
     Blob,
+    Budget,
     Conversation,
     Envelope,
+    LedgerEntry,
     Message,
+    MoneyRecord,
     ToolCall,
     Transformation,
     Turn,
+    User,
 )
-from tests.support import toy_tools
+from tests.support import people_and_turns, toy_tools
 from tests.support.approval_turns import POST, waiting_turn
 from tests.support.damaged_rows import put_bytes, unguarded
 from tests.support.stored_turns import played
+from tests.web.pages import client_of
 from tests.web.test_admin_review import superuser
 
 pytestmark = pytest.mark.django_db
@@ -98,3 +107,50 @@ def test_a_page_that_is_made_again_is_one_reading(
         put_bytes(kind(pk=key), column)
     assert superuser().get(reverse(f"admin:{page}", args=keys[:1])).status_code == 200
     assert LogEntry.objects.filter(action_flag=READ).count() == 1
+
+
+#: Columns that the files of the admin write.
+WRITTEN = [
+    (Conversation, "model"), (Transformation, "note"), (Transformation, "policy"),
+    (ApiCall, "model"), (ApiResult, "request_id"), (Budget, "note"), (LedgerEntry, "reason"),
+    (MoneyRecord, "reason"), (MoneyRecord, "content"), (User, "username"),
+]  # fmt: skip
+
+
+def read_files(client: Client) -> dict[str, list[str]]:
+    """Return the lines of every file of lists that the admin sends."""
+    words = {one.word for one in admin.site._registry.values() if isinstance(one, SentAsFiles)}
+    paths = [reverse(f"admin:{word}_{ending}") for word in words for ending in ("csv", "jsonl")]
+    paths.append(reverse("admin:spending_csv"))
+    return {path: b"".join(client.get(path)).decode().splitlines() for path in paths}
+
+
+@pytest.mark.only_database("sqlite", "PostgreSQL stores no other bytes")
+@pytest.mark.parametrize(("kind", "column"), WRITTEN)
+def test_a_file_goes_on_after_a_text_that_cannot_be_decoded_and_marks_it(
+    kind: Any, column: str
+) -> None:
+    client = superuser()
+    played("bea")
+    people_and_turns.limited(User.objects.get(username="bea"), 2_500_001, "day", note="daily")
+    whole = read_files(client)
+    for key in list(kind._default_manager.order_by("pk").values_list("pk", flat=True))[-1:]:
+        put_bytes(kind(pk=key), column)
+    found = read_files(client)
+    # A record of money with lost values is one line; before, it was one for each value.
+    for path, lines in found.items():
+        assert len({line.split(",")[0] for line in lines}) == len(
+            {line.split(",")[0] for line in whole[path]}
+        ), path
+    assert any("\ufffd" in line for lines in found.values() for line in lines)
+
+
+@pytest.mark.only_database("sqlite", "PostgreSQL stores no other bytes")
+def test_a_statement_goes_on_after_a_title_that_cannot_be_decoded() -> None:
+    place = played("bea")
+    client = client_of(place.user)
+    whole = b"".join(client.get(reverse("usage_csv"))).decode().splitlines()
+    put_bytes(place.conversation, "title")
+    found = b"".join(client.get(reverse("usage_csv"))).decode().splitlines()
+    assert len(found) == len(whole) > 2
+    assert all("\ufffd" in line for line in found[1:])

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC
+from functools import partial
+from typing import Any
+
+from django.db.models import QuerySet
 
 from conversations.budgets.usage.cells import Cell, format_dollars
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import list_erased_within
 from conversations.budgets.usage.sums import filter_calls_within
-from conversations.models import User
+from conversations.log.findings import read_leniently
+from conversations.models import ApiCall, User
 
 #: Rows read at a time, and most rows of one file.
 PAGE, MOST_ROWS = 2_000, 200_000
@@ -29,7 +34,7 @@ def list_statement_rows(user: User, span: Span) -> Iterator[tuple[Cell, ...]]:
     yield HEAD
     last, written = 0, 0
     calls = filter_calls_within(span).filter(conversation__owner=user).order_by("pk")
-    while rows := list(calls.filter(pk__gt=last).values_list(*_FIELDS)[:PAGE]):
+    while rows := read_leniently(partial(_read_calls, calls.filter(pk__gt=last))):
         for _pk, sent_at, title, model, purpose, *counts, micros, basis in rows:
             at = sent_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
             cost = format_dollars(micros or 0)
@@ -44,3 +49,7 @@ def list_statement_rows(user: User, span: Span) -> Iterator[tuple[Cell, ...]]:
             row.day, "", row.model, "erased", sums.calls, sums.input, sums.output, sums.cache_read,
             sums.cache_write, format_dollars(sums.micros), "sum",
         )  # fmt: skip
+
+
+def _read_calls(calls: QuerySet[ApiCall]) -> list[tuple[Any, ...]]:
+    return list(calls.values_list(*_FIELDS)[:PAGE])
