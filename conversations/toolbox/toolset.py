@@ -1,4 +1,4 @@
-"""The tools of a conversation's agent, decided only here and once for each turn.
+"""The tools of a conversation's agent, decided only here, and once for each run of a turn.
 
 The built-in tools come first in the registry's order, then those of `SOURCES` sorted by name, then
 the definitions of server tools, which the API itself runs. Tools that may not be used keep the
@@ -69,7 +69,7 @@ def list_tool_statuses(conversation: Conversation, known: Supply | None = None) 
 
 
 def build_toolset(conversation: Conversation, known: Supply | None = None) -> Toolset:
-    """Return the tools that the conversation's agent has from its next turn on."""
+    """Return the tools that the agent has from its next turn on, or when one that waits goes on."""
     known = known or list_known_tools(conversation)
     tools: dict[str, Tool] = {}
     served: list[Mapping[str, Any]] = []

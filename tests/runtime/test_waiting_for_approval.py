@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from agentweb.emulator import server
@@ -27,6 +30,7 @@ from conversations.models import (
 )
 from conversations.runtime.supervisor import Supervisor
 from conversations.toolbox import approvals
+from conversations.toolbox.tool_access import switch_tools
 from conversations.turns import turns
 from tests.faults.oracle import check_rows
 from tests.support import people_and_turns, toy_tools
@@ -111,6 +115,31 @@ async def test_a_turn_waits_without_a_worker_and_goes_on_when_it_is_decided(
     assert [name for name, _ in toy_tools.ran(ran)].count("fire") == (state == "ok")
     assert len(emulator.emulator.log) == 2
     await accounted(emulator, row)
+
+
+async def test_what_waits_goes_on_with_the_tools_and_the_model_of_then(
+    emulator: EmulatorServer, ran: Path
+) -> None:
+    async with supervising() as supervisor:
+        turn = await waiting(supervisor, "please fire")
+        chat, other = turn.conversation, "claude-haiku-5-5"
+        await run_db(switch_tools, conversation_id=chat.pk, on=[], off=["peek"])
+        await run_db(Conversation.objects.filter(pk=chat.pk).update, model=other)
+        supervisor.wake((await run_db(decide, "once")).pk)
+        await ended(turn)
+    first, second = (json.loads(each.body) for each in emulator.emulator.log)
+    names = [{each["name"] for each in body["tools"]} for body in (first, second)]
+    assert names[0] - names[1] == {"peek"}
+    assert (first["model"] != other, second["model"]) == (True, other)
+    page = await run_db(open_tools, chat)
+    assert "nor for messages and answers that wait" in " ".join(page.split())
+
+
+def open_tools(conversation: Conversation) -> str:
+    client = Client()
+    client.force_login(conversation.owner)
+    page: str = client.get(reverse("tools", args=[conversation.public_id])).content.decode()
+    return page
 
 
 async def test_a_decision_that_comes_before_the_task_is_over_starts_the_turn_at_once(
