@@ -19,6 +19,7 @@ from conversations.context.steps import api_clearing
 from conversations.context.view import wire
 from conversations.context.view.view import Message, View
 from conversations.log.contents import read_contents
+from conversations.log.findings import read_decodable
 from conversations.log.fold_cache import CachedFold, fold_cache
 from conversations.log.loaded_path import (
     LoadedPath,
@@ -141,7 +142,8 @@ def _list_decisions(conversation: Conversation) -> tuple[tuple[str, str], ...]:
         conversation__in=[one for one, _ in _iterate_lineage(conversation)]
     )
     rows = rows.exclude(verdict=Decision.Verdict.ONCE).order_by("pk")
-    return tuple(rows.values_list("approval__call__tool_use_id", "verdict"))
+    found = rows.values_list("approval__call__tool_use_id", "verdict")
+    return read_decodable(lambda: tuple(found))
 
 
 def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[Reply]:

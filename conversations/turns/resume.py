@@ -9,6 +9,8 @@ from django.db.models import QuerySet
 from conversations.agent.answer import ToolUse
 from conversations.agent.ports import ToolDone
 from conversations.agent.resume import WRONG, OpenRound, TurnProgress
+from conversations.context.errors import ContextError
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import wire
 from conversations.context.view.stored_blocks import read_content
 from conversations.log.findings import read_decodable
@@ -16,10 +18,28 @@ from conversations.models import ApiResult, Message, ToolCall
 
 #: For the model, the result of a call whose stored result cannot be read.
 DAMAGED = "The result of this call is damaged in the server's database and cannot be read."
+_DAMAGED_CALL = mark_recorded(
+    gettext_noop(
+        "Message %(number)s is damaged in the database: a call that it asks for cannot be read, so"
+        " this answer could not go on."
+    )
+)
+
+
+class DamagedCallError(ContextError):
+    """The id of a tool call cannot be decoded, so nothing can be stored or said of it."""
+
+    code = "damaged"
+
+    def __init__(self, number: int) -> None:
+        super().__init__(_DAMAGED_CALL % {"number": number})
 
 
 def load_progress(turn_id: int) -> TurnProgress:
-    """Return how far a turn has come; empty if no worker has run it yet."""
+    """Return how far a turn has come; empty if no worker has run it yet.
+
+    Raises DamagedCallError where the rows do not say which calls were made.
+    """
     messages = list(
         Message.objects.filter(turn_id=turn_id).order_by("seq").values_list("pk", "seq", "kind")
     )
@@ -29,19 +49,23 @@ def load_progress(turn_id: int) -> TurnProgress:
     if not answers:
         return TurnProgress(declined=declined)
     calls = ToolCall.objects.filter(turn_id=turn_id)
+    ids = read_decodable(lambda: dict(calls.values_list("tool_use_id", "answer__seq")))
+    if "" in ids:
+        raise DamagedCallError(ids[""])
     last = calls.filter(answer=messages[-1][0]).select_related("output")
     opened = read_decodable(lambda: list(last))
     before = calls.exclude(pk__in=[call.pk for call in opened])
+    closed = read_decodable(lambda: list(before.only("answer", "flaw", "state", "details")))
     return TurnProgress(
         first=messages[0][1],
         rounds=len(answers),
-        tool_calls=before.count(),
-        wrong=_count_wrong_rounds(list(before.only("answer", "flaw", "state", "details"))),
+        tool_calls=len(closed),
+        wrong=_count_wrong_rounds(closed),
         pauses=results.filter(stop_reason="pause_turn").count(),
         overflows=results.filter(error_type="overflow").count(),
         refusals=results.filter(error_type="invalid_request").count(),
         declined=declined,
-        ids=frozenset(calls.values_list("tool_use_id", flat=True)),
+        ids=frozenset(ids),
         open=_build_open_round(opened) if opened else None,
     )
 

@@ -120,10 +120,12 @@ def _answer_open_tools(turn: Turn) -> None:
     if last is None:
         return
     calls = ToolCall.objects.filter(answer=last).select_related("output")
-    results = [
-        write_result(call.tool_use_id, build_done(call) or _close_call(call))
+    ended = [
+        (call.tool_use_id, build_done(call) or _close_call(call))
         for call in read_decodable(lambda: list(calls))
     ]
+    # Where an id is damaged there is no result, which the next request is repaired for.
+    results = [write_result(key, done) for key, done in ended if key]
     if results:
         content = wire.join(results)
         append_message(

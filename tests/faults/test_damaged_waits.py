@@ -330,3 +330,43 @@ def check_removable(conversation: Conversation) -> None:
     place = reverse("withdraw", args=[conversation.public_id, queued.client_id])
     assert client.post(place).status_code == 302
     assert not QueuedPrompt.objects.exists()
+
+
+@BYTES
+@pytest.mark.parametrize("way", ["denied", "lost"])
+async def test_a_call_whose_id_cannot_be_decoded_ends_the_turn_and_its_message_is_named(
+    way: str, emulator: EmulatorServer, ran: Path, monkeypatch: Any
+) -> None:
+    async with supervising() as supervisor:
+        monkeypatch.setattr(dispatch, "supervisor", supervisor)
+        turn = await waiting(supervisor)
+        await run_db(lambda: put_bytes(call_of("fire"), "tool_use_id"))
+        if way == "denied":
+            assert await run_db(open_and_decide, turn, "denied") == 200
+            await ended(turn)
+    if way == "lost":
+        await run_db(lose_worker, turn, "started")
+    async with supervising() as supervisor:
+        row = await ended(turn)
+        assert (row.state, row.error_code) == ("failed", "damaged")
+        assert row.error_text.startswith("Message 2 is damaged in the database")
+        following = await queue("And then?", turn.conversation)
+        supervisor.wake(following.pk)
+        assert (await ended(following)).state == "done"
+    await run_db(check_ended, following)
+
+
+@BYTES
+async def test_a_decision_on_a_call_whose_id_cannot_be_decoded_later_ends_no_turn(
+    emulator: EmulatorServer, ran: Path, monkeypatch: Any
+) -> None:
+    async with supervising() as supervisor:
+        monkeypatch.setattr(dispatch, "supervisor", supervisor)
+        turn = await waiting(supervisor)
+        assert await run_db(open_and_decide, turn, "denied") == 200
+        await ended(turn)
+        await run_db(lambda: put_bytes(call_of("fire"), "tool_use_id"))
+        following = await queue("And then?", turn.conversation)
+        supervisor.wake(following.pk)
+        assert (await ended(following)).state == "done"
+    await run_db(check_ended, following)
