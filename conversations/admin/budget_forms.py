@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db import connection
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -31,6 +32,7 @@ else:
     _CapForm = forms.ModelForm
     _FormSet = forms.BaseInlineFormSet
 
+M = TypeVar("M", bound=Model)
 #: The fields that define a budget's windows.
 FIXED = ("scope", "group", "user", "kind", "unit", "period", "model", "time_zone")
 
@@ -108,7 +110,8 @@ class BudgetInline(_Inline):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Budget]:
         # What the person has set is theirs to change; it is shown above.
-        return super().get_queryset(request).exclude(kind=Budget.Kind.OWN)
+        rows = super().get_queryset(request).exclude(kind=Budget.Kind.OWN)
+        return lock_for_change(rows, request)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         may = self.has_change_permission(request, obj) or self.has_add_permission(request, obj)
@@ -138,6 +141,9 @@ class TurnCapInline(_CapInline):
     names = ("micros", "rounds", "tool_calls", "seconds")
     readonly_fields = ("money",)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[TurnCap]:
+        return lock_for_change(super().get_queryset(request), request)
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         may_add = self.has_add_permission(request, obj) and not hasattr(obj, "turn_cap")
         may = self.has_change_permission(request, obj) or may_add
@@ -146,6 +152,12 @@ class TurnCapInline(_CapInline):
     @admin.display(description=_("money"))
     def money(self, cap: TurnCap) -> str:
         return show_money_cap(cap)
+
+
+def lock_for_change(rows: QuerySet[M], request: HttpRequest) -> QuerySet[M]:
+    """Return rows of a person's page, for a change locked as those of a page of their own are."""
+    is_change = request.method == "POST" and connection.in_atomic_block
+    return rows.select_for_update(no_key=True) if is_change else rows
 
 
 def choose_fields(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:

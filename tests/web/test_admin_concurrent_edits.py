@@ -92,6 +92,34 @@ def test_of_two_changes_at_once_the_later_one_is_refused(root: Client) -> None:
     assert (budget.limit, budget.note) == (5 * MILLION, "3")
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ["budgets-0-limit", "turn_cap-0-micros"])
+def test_of_two_changes_at_once_the_page_of_the_person_waits_for_the_other(
+    name: str, root: Client
+) -> None:
+    ada = people_and_turns.person()
+    people_and_turns.limited(ada, 100 * MILLION)
+    TurnCap.objects.create(user=ada, micros=100 * MILLION)
+    older = open_form(root, url(ada))
+
+    def post() -> str:
+        try:
+            return words(root.post(url(ada), older | {name: "80"}))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        # As the budget's or the cap's own page does.
+        with transaction.atomic():
+            Budget.objects.update(limit=5 * MILLION)
+            TurnCap.objects.update(micros=5 * MILLION)
+            later = threads.submit(post)
+            wait([later], timeout=0.5)
+            assert not later.done()
+        assert REFUSED in later.result()
+    assert (Budget.objects.get().limit, TurnCap.objects.get().micros) == (5 * MILLION,) * 2
+
+
 def test_groups_that_the_page_did_not_show_stay(root: Client) -> None:
     team, ada = Group.objects.create(name="Team"), User.objects.create(username="ada")
     older = open_form(root, url(ada))
