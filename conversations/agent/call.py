@@ -193,11 +193,14 @@ async def _read_stream(
 
 
 def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
-    """Map the error to ModelFailed; once text was shown the call must not be retried."""
+    """Map the error to ModelFailed; once text was shown or results came, it must not be retried.
+
+    Both are stored, and a retry would send the messages without them.
+    """
     failed = error
     if isinstance(failed, StreamError):
         failed = ModelFailed("protocol_error", str(failed), may_retry=True, may_cost=True)
-    was_shown = bool(answer.text or answer.thinking)
+    was_shown = bool(answer.text or answer.thinking or answer.has_results)
     return replace(failed, may_retry=failed.may_retry and not was_shown, was_shown=was_shown)
 
 

@@ -127,7 +127,7 @@ class ModelFailed(Exception):
     may_retry: bool = False
     #: The API's own message, for the record; people read `text`.
     api_text: str = ""
-    #: Part of the answer had been shown.
+    #: Part of the answer had been shown, or is stored.
     was_shown: bool = False
     #: The request was sent and the API did not refuse it, so it may bill an answer.
     may_cost: bool = False

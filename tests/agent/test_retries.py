@@ -8,7 +8,18 @@ from conversations.agent.events import TurnChanged
 from conversations.agent.ports import ModelFailed
 from tests.agent.fakes import World, job
 from tests.agent.laws import check_usable
-from tests.agent.streams import Events, delta, ended, opened, says, start, text, thought, use
+from tests.agent.streams import (
+    Events,
+    complete_block,
+    delta,
+    ended,
+    opened,
+    says,
+    start,
+    text,
+    thought,
+    use,
+)
 
 pytestmark = pytest.mark.asyncio
 BUSY = ModelFailed("overloaded", "The model is overloaded.", 529, may_retry=True)
@@ -103,6 +114,19 @@ async def test_once_text_was_shown_it_is_kept_and_not_asked_again(
     assert ending.failure is not None
     assert not ending.failure.may_retry
     assert ending.received_tokens > 0
+    await check_usable(world)
+
+
+async def test_results_that_were_kept_rule_out_another_attempt_too() -> None:
+    world = World()
+    call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    searched = [*complete_block(call), *complete_block(found, 1)]
+    finish = await world.run([start(), *searched, BUSY], says("Never."))
+    assert (finish.state, finish.code) == ("failed", "overloaded")
+    assert len(world.calls.bodies) == 1
+    kind, content = world.log.messages[-1]
+    assert (kind, [block["type"] for block in content]) == ("answer", [call["type"], found["type"]])
     await check_usable(world)
 
 
