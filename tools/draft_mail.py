@@ -8,7 +8,7 @@ from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.account_session import open_session
 from tools.mail.argument_texts import ACCOUNT, CC, REPLY_TO, TO
 from tools.mail.compose import make_key
-from tools.mail.folders import find_or_create_folder
+from tools.mail.folders import find_or_create_folder, find_sent_or_deleted
 from tools.mail.outgoing import append_once, compose_mail
 
 
@@ -37,7 +37,12 @@ async def draft_mail(
         key = make_key(context.key, account=chosen.name, draft=content)
         mail = compose_mail(context, chosen, key, to, cc, None, subject, body, reply_to)
         name = await find_or_create_folder(imap, "drafts")
+        details = {"account": chosen.name, "folder": name, "message_id": mail.message_id}
+        if context.repeats is not None and (
+            gone := await find_sent_or_deleted(imap, mail.message_id)
+        ):
+            done = f"The draft was put in {name} of {chosen.name} already; it is in {gone} now."
+            return ToolResult(done, details=details)
         is_new = await append_once(imap, name, b"(\\Draft \\Seen)", mail)
     done = "The draft is" if is_new else "The draft was already"
-    details = {"account": chosen.name, "folder": name, "message_id": mail.message_id}
     return ToolResult(f"{done} in {name} of {chosen.name}.", details=details)

@@ -13,6 +13,7 @@ from tools.mail.account_session import fetch_mail
 from tools.mail.argument_texts import ACCOUNT, FOLDER, UID
 from tools.mail.message import extract_attachment
 from tools.mail.naming import attachment_path
+from tools.workspace.workspace import is_done_before
 
 
 @tool(
@@ -41,9 +42,15 @@ async def save_attachment(
     attachment = attachments[number]
     target = path or attachment_path(uid, attachment)
     data = await run_isolated(extract_attachment, fetched.data, number)
-    await asyncio.to_thread(context.workspace.write, target, data)
+    workspace, key, again = context.workspace, context.key, ""
+    if context.repeats is not None and await asyncio.to_thread(
+        is_done_before, workspace, target, key, context.repeats
+    ):
+        again = " already"
+    else:
+        await asyncio.to_thread(workspace.write, target, data, key=key)
     size = len(data)
     details = {"path": target, "bytes": size, "content_type": attachment.content_type}
     notes = "".join(f" {note}" for note in fetched.mail.notes if "bytes were read" in note)
-    message = f"Saved {quote(attachment.name)} as {target} ({size:,} bytes).{notes}"
+    message = f"Saved {quote(attachment.name)} as {target}{again} ({size:,} bytes).{notes}"
     return ToolResult(message, details=details)

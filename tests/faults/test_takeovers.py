@@ -160,6 +160,7 @@ def list_sizes(owner_id: int) -> list[tuple[str, int]]:
         ("move", "a longer plan", "was changed by another since", "error", 13),
         ("delete", None, "Deleted plan.md; the user can bring it back", "ok", None),
         ("delete", "restored", "the user has brought it back", "ok", 8),
+        ("delete", "a longer plan", "was changed by another since", "error", 13),
     ],
 )
 async def test_a_file_that_was_changed_before_its_worker_died_is_not_changed_again(

@@ -55,6 +55,14 @@ class Mailbox:
             assert client.append(folder, flags, "", message)[0] == "OK"  # type: ignore[arg-type]
         client.logout()
 
+    def move(self, folder: str, to: str) -> None:
+        """Move every message of a folder, as a person does."""
+        client = self.other()
+        client.create(f'"{to}"')
+        client.select(f'"{folder}"')
+        assert client.uid("MOVE", "1:*", f'"{to}"')[0] == "OK"
+        client.logout()
+
     def all(self, folder: str) -> list[bytes]:
         client = self.other()
         client.select(f'"{folder}"', readonly=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from tools.framework.errors import FileChangedError, FileMissingError, FileRefusedError
 from tools.workspace.paths import split_path
@@ -25,6 +26,8 @@ class MemoryWorkspace:
     trash: dict[str, bytes] = field(default_factory=dict)
     #: which call changed a path last
     done: dict[str, str] = field(default_factory=dict)
+    #: when a path was changed, where that matters
+    changed: dict[str, datetime] = field(default_factory=dict)
     #: what another one writes right before our next write
     meanwhile: list[tuple[str, bytes]] = field(default_factory=list)
 
@@ -37,7 +40,7 @@ class MemoryWorkspace:
         found = list_below(self.held, folder) or [each for each in self.files if each == folder]
         if folder and not found:
             raise FileMissingError("There is no such folder.")
-        return [Entry(each, len(self.files[each])) for each in found]
+        return [Entry(each, len(self.files[each]), self.changed.get(each)) for each in found]
 
     def read(self, path: str) -> bytes:
         path = normalize_path(path)

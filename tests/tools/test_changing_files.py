@@ -123,6 +123,15 @@ async def test_a_change_repeated_after_a_crash_is_made_once(
     assert workspace.files == {"a": b"xx", "d/b": b"one", "e": b"z"}
 
 
+async def test_a_repeated_deletion_leaves_a_file_that_was_changed_since(
+    context: ToolContext, workspace: MemoryWorkspace
+) -> None:
+    workspace.files["a"], workspace.changed["a"] = b"of the person", context.now()
+    again = replace(context, key="call", repeats=context.now())
+    assert (await refused(again, "delete_file", path="a")).details["code"] == "file_changed"
+    assert workspace.files == {"a": b"of the person"}
+
+
 async def test_files_and_folders_are_moved_and_nothing_is_replaced(
     context: ToolContext, workspace: MemoryWorkspace
 ) -> None:

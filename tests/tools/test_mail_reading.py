@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.mail_servers import MailServer
 from tests.tools.mailboxes import Mailbox, Mailboxes, mailbox_of
+from tests.tools.memory import MemoryWorkspace
 from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext, ToolResult
@@ -141,6 +142,26 @@ async def test_an_attachment_becomes_a_file_of_the_workspace(
     assert "the mail's attachments are: 1, 2" in str(missing.content)
     escaping = await call(own, "save_attachment", uid=1, number=1, path="../x")
     assert escaping.details["code"] == "path_refused"
+
+
+async def test_an_attachment_that_a_repeated_call_may_have_saved_replaces_no_change_of_others(
+    own: ToolContext, workspace: MemoryWorkspace, mailbox: Mailbox
+) -> None:
+    made = message("Report")
+    made.add_attachment(b"a,b\n", maintype="text", subtype="csv", filename="a.csv")
+    mailbox.add(made.as_bytes())
+    own = replace(own, key="key of the call")
+    await run_tool(own, "save_attachment", uid=1, number=1, path="a.csv")
+    again = replace(own, repeats=own.now())
+    said = await run_tool(again, "save_attachment", uid=1, number=1, path="a.csv")
+    assert said == "Saved 'a.csv' as a.csv already (4 bytes)."
+    workspace.write("a.csv", b"a,b\n1,2\n")
+    workspace.changed["a.csv"] = own.now()
+    refused = await call(again, "save_attachment", uid=1, number=1, path="a.csv")
+    assert refused.details["code"] == "file_changed"
+    assert workspace.read("a.csv") == b"a,b\n1,2\n"
+    await run_tool(again, "save_attachment", uid=1, number=1, path="b.csv")
+    assert workspace.done["b.csv"] == own.key
 
 
 async def test_an_attachment_over_the_quota_is_refused(own: ToolContext, mailbox: Mailbox) -> None:

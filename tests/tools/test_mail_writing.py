@@ -95,6 +95,20 @@ async def test_a_draft_is_put_there_once_however_often_the_call_is_repeated(
     assert len(mailbox.all("Drafts")) == 2
 
 
+@pytest.mark.parametrize("folder", ["Sent Items", "Trash"])
+async def test_a_draft_that_the_person_has_sent_or_deleted_since_is_not_put_there_again(
+    own: ToolContext, mailbox: Mailbox, folder: str
+) -> None:
+    await call(own, "draft_mail", **MAIL)
+    mailbox.move("Drafts", folder)
+    again = replace(own, repeats=own.now())
+    said = await call(again, "draft_mail", **MAIL)
+    assert said.content == f"The draft was put in Drafts of work already; it is in {folder} now."
+    assert mailbox.all("Drafts") == []
+    await call(replace(again, key="another"), "draft_mail", **MAIL)
+    assert len(mailbox.all("Drafts")) == 1
+
+
 @pytest.mark.parametrize("is_starttls", [False, True])
 async def test_a_mail_is_handed_over_whole_and_a_copy_is_kept(
     own: ToolContext, mailbox: Mailbox, sink: Sink, is_starttls: bool

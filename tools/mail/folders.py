@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,11 +12,12 @@ from tools.mail.imap_strings import decode_utf7, encode_folder, encode_string
 from tools.mail.replies import Atom, decode_value, parse_number
 
 MOST_FOLDERS = 500
-Use = Literal["drafts", "sent"]
+Use = Literal["drafts", "sent", "trash"]
 #: Names in lower case, for servers that do not flag the use of a folder.
 CALLED: dict[Use, tuple[str, ...]] = {
     "drafts": ("drafts", "entwürfe", "brouillons", "borradores"),
     "sent": ("sent", "sent items", "sent messages", "gesendet", "gesendete elemente"),
+    "trash": ("trash", "deleted items", "deleted messages", "papierkorb", "corbeille", "papelera"),
 }
 
 
@@ -43,18 +45,35 @@ async def list_folders(imap: Imap) -> list[Folder]:
     return sorted(found, key=lambda each: (each.name.upper() != "INBOX", each.name.lower()))
 
 
-async def find_or_create_folder(imap: Imap, use: Use) -> str:
-    """Return the name of the folder of drafts or sent mail; create one if there is none."""
-    found = [each for each in await list_folders(imap) if each.is_selectable]
+def find_folder(folders: Sequence[Folder], use: Use) -> str:
+    """Return the name of the folder with this use; "" if there is none."""
+    found = [each for each in folders if each.is_selectable]
     for each in found:
         if f"\\{use}" in each.flags:
             return each.name
     for each in found:
         if each.name.lower().rpartition((each.separator or "/").lower())[2] in CALLED[use]:
             return each.name
-    name = use.capitalize()
-    await imap.command(b"CREATE", encode_folder(name))
+    return ""
+
+
+async def find_or_create_folder(imap: Imap, use: Use) -> str:
+    """Return the name of the folder with this use; create one if there is none."""
+    name = find_folder(await list_folders(imap), use)
+    if not name:
+        name = use.capitalize()
+        await imap.command(b"CREATE", encode_folder(name))
     return name
+
+
+async def find_sent_or_deleted(imap: Imap, message_id: str) -> str:
+    """Return the folder of sent or deleted mail that has a message of this id; "" if neither."""
+    folders = await list_folders(imap)
+    for use in ("sent", "trash"):
+        name = find_folder(folders, use)
+        if name and await has_message(imap, name, message_id):
+            return name
+    return ""
 
 
 async def examine_folder(imap: Imap, name: str) -> int:
