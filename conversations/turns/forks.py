@@ -21,6 +21,7 @@ from conversations.context.view.attachment_refs import may_hold_reference
 from conversations.db import transact
 from conversations.log.chain import append_rows
 from conversations.log.findings import read_decodable
+from conversations.log.prepared_rows import shape_of
 from conversations.log.search_index import copy_index, index_title
 from conversations.models import (
     Attachment,
@@ -96,7 +97,7 @@ def _write_copy(origin: _Origin, entries: list[_Entry]) -> Conversation:
     copies = [_copy_row(one, copy, turns) for one in entries]
     pins = row.pins.filter(Q(seq=None) | Q(seq__lte=origin.end)).order_by("link")
     append_rows([*copies, *(_copy_row(pin, copy, turns) for pin in pins)], copy)
-    _copy_tool_calls(copies, turns)
+    _copy_tool_calls(origin, copy)
     _copy_attachments(row, copy, entries)
     ToolSwitch.objects.bulk_create(_copy_row(one, copy, {}) for one in row.tool_switches.all())
     copy_index(origin=row, copy=copy)
@@ -220,18 +221,15 @@ def _copy_attachments(row: Conversation, copy: Conversation, entries: Iterable[_
     Attachment.objects.bulk_update(copies, ["created_at"])
 
 
-def _copy_tool_calls(entries: Iterable[_Entry], turns: dict[int, int]) -> None:
-    answers = {(one.turn_id, one.seq): one for one in entries if isinstance(one, Message)}
-    rows = ToolCall.objects.filter(turn__in=turns).select_related("answer").order_by("pk")
-    copies = []
-    for row in read_decodable(lambda: list(rows)):
-        turn = turns[row.turn_id]
-        answer = answers.get((turn, row.answer.seq))
-        if answer is not None:
-            values = {
-                field.attname: getattr(row, field.attname)
-                for field in ToolCall._meta.concrete_fields
-                if field.attname not in ("id", "turn_id", "answer_id")
-            }
-            copies.append(ToolCall(turn_id=turn, answer=answer, **values))
-    ToolCall.objects.bulk_create(copies)
+def _copy_tool_calls(origin: _Origin, copy: Conversation) -> None:
+    """Copy the calls of the copied answers, in the database."""
+    same = shape_of(ToolCall, "id", "turn_id", "answer_id")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO conversations_toolcall (turn_id, answer_id, {same.columns()})"  # noqa: S608
+            f" SELECT m.turn_id, m.id, {same.columns('c')} FROM conversations_toolcall c"
+            " JOIN conversations_message a ON a.id = c.answer_id"
+            " JOIN conversations_message m ON m.conversation_id = %s AND m.seq = a.seq"
+            " WHERE a.conversation_id = %s AND a.seq <= %s ORDER BY c.id",
+            [copy.pk, origin.row.pk, origin.end],
+        )

@@ -90,6 +90,19 @@ def test_turns_are_copied_by_one_statement_however_many() -> None:
     assert copy.turns.values("public_id").distinct().count() == 40
 
 
+def test_tool_calls_are_copied_by_one_statement_with_all_that_is_stored_of_them() -> None:
+    played = stored_turns.played()
+    with CaptureQueriesContext(connection) as asked:
+        copy = fork_conversation(turn=played.turn)
+    assert len([one for one in asked if "conversations_toolcall" in one["sql"]]) == 1
+    own = {"id", "turn", "answer"}
+    same = [one.attname for one in ToolCall._meta.concrete_fields if one.name not in own]
+    calls = ToolCall.objects.values("answer__seq", "turn__number", *same)
+    assert list(calls.filter(turn__conversation=copy, answer__conversation=copy)) == list(
+        calls.filter(turn__conversation=played.conversation)
+    )
+
+
 def test_both_go_on_by_themselves() -> None:
     first = talk("one", "two")
     before = view(first).body
