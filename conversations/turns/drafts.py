@@ -1,7 +1,8 @@
 """The draft of a running answer, so that a crash keeps what was shown.
 
 It exists as long as its call is open: a later checkpoint is dropped, and closing the call deletes
-the draft. Otherwise the draft of a stored answer would be stored as a second answer.
+the draft. Otherwise the draft of a stored answer would be stored as a second answer. One that was
+being saved while its call was closed may stay on PostgreSQL, and is never stored.
 """
 
 from __future__ import annotations
@@ -148,9 +149,13 @@ def drop_draft(turn_id: int) -> None:
         cursor.execute("DELETE FROM conversations_draft WHERE turn_id = %s", [turn_id])
 
 
-def store_draft_as_answer(turn: Turn) -> None:
+def find_open_draft(turn: Turn) -> Draft | None:
+    """Return the draft of the running answer of a turn, if its call is open."""
+    return read_decodable(Draft.objects.filter(turn=turn, call__result=None).first)
+
+
+def store_draft_as_answer(turn: Turn, draft: Draft | None) -> None:
     """Store the draft of an interrupted turn as its answer, and delete the draft."""
-    draft = read_decodable(Draft.objects.filter(turn=turn).first)
     if draft is not None and draft.text.strip():
         content = wire.encode([{"type": "text", "text": draft.text}])
         append_message(

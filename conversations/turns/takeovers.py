@@ -27,7 +27,7 @@ from conversations.log.page_version import raise_version
 from conversations.log.texts import store_blob
 from conversations.models import ALLOWED, IS_LIVE, ApiCall, Draft, Message, ToolCall, Turn
 from conversations.turns.calls import lose_call
-from conversations.turns.drafts import drop_draft, store_draft_as_answer
+from conversations.turns.drafts import drop_draft, find_open_draft, store_draft_as_answer
 from conversations.turns.metrics import count_takeover, count_turn
 from conversations.turns.resume import build_done
 
@@ -103,8 +103,9 @@ def _end_turn(turn: Turn, state: str, reason: str, code: str, text: str) -> None
 
 def close_open_work(turn: Turn) -> None:
     """After an error or crash, close what a turn left open, so that its history stays valid."""
+    draft = find_open_draft(turn)
     close_lost_calls(turn)
-    store_draft_as_answer(turn)
+    store_draft_as_answer(turn, draft)
     _answer_open_tools(turn)
 
 
