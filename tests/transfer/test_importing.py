@@ -373,3 +373,23 @@ def test_an_image_that_the_api_would_refuse_is_a_text(kind: str, data: str | Non
     for entry in read_record(raw).exchanges[0].entries[::2]:
         assert '"image"' not in entry.content
         assert NO_IMAGE in entry.content
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "kept", "media_type": "image/png"},
+        {"type": "kept", "media_type": "image/png", "data": None},
+        {"type": "kept", "data": 7},
+        {"type": "url", "url": "https://example.org/a.png"},
+        {"type": "url"},
+        {},
+    ],
+)
+def test_a_chat_with_an_image_from_an_unknown_source_opens_and_goes_on(
+    source: dict[str, Any],
+) -> None:
+    image = {"type": "image", "source": source}
+    conversation = put(line(user(text("?"), image), answer(use("t1")), user(result("t1", [image]))))
+    assert read_transcript(conversation).turns
+    assert may_go_on(conversation)

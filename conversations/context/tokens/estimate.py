@@ -100,8 +100,8 @@ def _estimate_value(value: object) -> int:
 
 
 def _estimate_image(source: Any) -> int:
-    head = decode_base64(source.get("data", ""), HEAD) if isinstance(source, dict) else b""
-    size = images.read_size(head)
+    data = source.get("data") if isinstance(source, dict) else None
+    size = images.read_size(decode_base64(data, HEAD)) if isinstance(data, str) else None
     if size is None:
         return IMAGE
     width, height = size

@@ -182,5 +182,5 @@ def list_result_images(content: Any) -> list[str]:
     return [
         f"data:{source['media_type']};base64,{source['data']}"
         for source in sources
-        if isinstance(source, dict) and source.get("media_type") in TYPES
+        if isinstance(source, dict) and source.get("media_type") in TYPES and "data" in source
     ]

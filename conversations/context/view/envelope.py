@@ -98,7 +98,7 @@ class Envelope:
         return replace(self, parameters=tuple(changed), binding=binding)
 
     def with_limit(self, max_tokens: int) -> Envelope:
-        """Return the same envelope with a lower limit for the answer."""
+        """Return the same envelope with another limit for the answer."""
         return replace(
             self,
             parameters=tuple(
