@@ -1,63 +1,124 @@
-"""Drafts of turns that are due together are saved as one batch.
+"""Drafts of running answers, those of all answers of a process saved together.
 
-A thread, transaction and wake-up for each would cost far more.
+A thread, transaction and wake-up for each answer would cost far more. No text is shown before there
+is a draft of its answer; what is shown after that is in the draft `DRAFT_SECONDS` later, or soon
+when it is much, so that a crash keeps it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
-from conversations.db import run_db
-from conversations.turns.drafts import Checkpoint, save_drafts
+from conversations.agent.stop import Stopped
+from conversations.db import run_db, run_db_soon
+from conversations.log.leases import Lease
+from conversations.turns.drafts import Checkpoint, save_draft, save_drafts
 
-#: Seconds that the first draft of a batch waits for others.
-TOGETHER = 0.1
+logger = logging.getLogger("agentweb.turns")
+#: Seconds after which shown text is saved, and those after which this much of it is, in characters.
+DRAFT_SECONDS, SOON = 0.5, 0.1
+DRAFT_CHARACTERS = 4_096
+
+
+class ShownText:
+    """The text and thinking of one running answer that were shown, and whose draft is kept."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._text, self._thinking = list[str](), list[str]()
+        #: Characters that were shown, that are saved, and that are being saved.
+        self._length = self._saved_length = self._saving_length = 0
+        self._is_over = False
+        self._batches = _batches.setdefault(asyncio.get_running_loop(), DraftBatches())
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    async def add(self, text: str, thinking: str) -> None:
+        """Add what may be shown when this returns; raises errors of saving the first of it."""
+        if not self._length:
+            try:
+                await run_db_soon(save_draft, lease=self._lease, text=text, thinking=thinking)
+            except Stopped:
+                self._warn()
+            self._saved_length = len(text) + len(thinking)
+        self._text.append(text)
+        self._thinking.append(thinking)
+        self._length += len(text) + len(thinking)
+        self._expect_saving()
+
+    def take_checkpoint(self) -> Checkpoint:
+        """Return what is to be saved; the next is taken when `end_saving` was called."""
+        self._saving_length = self._length
+        return Checkpoint(lease=self._lease, text=self.text, thinking="".join(self._thinking))
+
+    def end_saving(self, error: Exception | None) -> None:
+        length, self._saving_length = self._saving_length, 0
+        if isinstance(error, Stopped):
+            self._warn()
+        elif error is not None and not self._is_over:
+            logger.error("turn %s: text was not kept", self._lease.turn_id, exc_info=error)
+            length = self._saved_length
+        self._saved_length = length
+        self._expect_saving()
+
+    def end(self) -> None:
+        """Save nothing any more: the answer is stored, or given up."""
+        self._is_over = True
+        self._batches.remove(self)
+
+    def _expect_saving(self) -> None:
+        unsaved = self._length - self._saved_length
+        if unsaved and not (self._saving_length or self._is_over):
+            self._batches.add(self, is_much=unsaved >= DRAFT_CHARACTERS)
+
+    def _warn(self) -> None:
+        logger.warning("turn %s lost its lease", self._lease.turn_id)
 
 
 class DraftBatches:
-    """The checkpoints of one event loop that wait to be saved."""
+    """The answers of one event loop that have shown what is not saved."""
 
     def __init__(self) -> None:
-        self._due: list[tuple[Checkpoint, asyncio.Future[None]]] = []
-        self._work: asyncio.Task[None] | None = None
+        self._due: dict[ShownText, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_soon = False
+        self._work: set[asyncio.Task[None]] = set()
 
-    async def save(self, checkpoint: Checkpoint) -> None:
-        """Save a checkpoint with the next batch, unless the caller is cancelled before.
+    def add(self, shown: ShownText, *, is_much: bool) -> None:
+        """Save a text with the next batch, and have that soon if it is much."""
+        self._due[shown] = None
+        if self._timer is None or (is_much and not self._is_soon):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._is_soon = is_much
+            seconds = SOON if is_much else DRAFT_SECONDS
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
 
-        Raises Stopped when the lease is lost, and errors of the database.
-        """
-        done = asyncio.get_running_loop().create_future()
-        self._due.append((checkpoint, done))
-        if self._work is None:
-            self._work = asyncio.create_task(self._save_batch(), name="drafts")
-        await done
+    def remove(self, shown: ShownText) -> None:
+        self._due.pop(shown, None)
 
-    async def _save_batch(self) -> None:
-        await asyncio.sleep(TOGETHER)
-        self._work = None
-        due, self._due = [each for each in self._due if not each[1].done()], []
-        if not due:
-            return
-        lost: Sequence[Exception | None]
-        try:
-            lost = await run_db(save_drafts, [checkpoint for checkpoint, _ in due])
-        except Exception as error:
-            lost = [error] * len(due)
-        for (_, done), why in zip(due, lost, strict=True):
-            if done.done():
-                continue
-            if why is None:
-                done.set_result(None)
-            else:
-                done.set_exception(why)
+    def _begin(self) -> None:
+        due, self._due, self._timer, self._is_soon = self._due, {}, None, False
+        if due:
+            task = asyncio.create_task(_save_batch(due), name="drafts")
+            self._work.add(task)
+            task.add_done_callback(self._work.discard)
+
+
+async def _save_batch(due: Iterable[ShownText]) -> None:
+    checkpoints = [shown.take_checkpoint() for shown in due]
+    errors: list[Exception | None]
+    try:
+        errors = [*await run_db(save_drafts, checkpoints)]
+    except Exception as error:
+        errors = [error] * len(checkpoints)
+    for shown, why in zip(due, errors, strict=True):
+        shown.end_saving(why)
 
 
 _batches: WeakKeyDictionary[asyncio.AbstractEventLoop, DraftBatches] = WeakKeyDictionary()
-
-
-async def save_in_batch(checkpoint: Checkpoint) -> None:
-    """Save a checkpoint in one batch with the other due ones of this event loop."""
-    batches = _batches.setdefault(asyncio.get_running_loop(), DraftBatches())
-    await batches.save(checkpoint)

@@ -3,8 +3,8 @@
 Text is published by the task that reads it, before the next is read: no task waits for it, and how
 often it is read is how often it is shown (`claude/pace.py`). Finished Markdown blocks are rendered
 once and appended, only the unfinished tail is rendered again. In a busy process code is coloured
-when its answer is stored. No text is published before there is a draft of it; after that the draft
-is checkpointed each half second or 4 KB, so that a crash keeps what was shown.
+when its answer is stored. No text is published before there is a draft of it, which is saved again
+while the answer grows (`draft_batches.py`).
 
 Progress that running tools report is published and never stored. A tool may report at any rate:
 its last report is kept, events are published at intervals, and none after the call has ended.
@@ -21,11 +21,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conversations.agent.events import Event, RoundOpened, TextGrew, ToolMoved
-from conversations.agent.stop import Stopped
 from conversations.claude.pace import pace
-from conversations.db import run_db, run_db_soon
+from conversations.db import run_db
 from conversations.live import render
-from conversations.live.draft_batches import TOGETHER, save_in_batch
+from conversations.live.draft_batches import ShownText
 from conversations.live.hub import Topic, hub
 from conversations.live.publish import Rendered, publish, publish_spending, publish_text
 from conversations.log import leases
@@ -33,7 +32,6 @@ from conversations.log.leases import Lease
 from conversations.log.page_version import VersionStep, join_steps, take_step
 from conversations.rendering import Incremental, keep_streamed
 from conversations.telemetry.scopes import enter_turn_scope
-from conversations.turns.drafts import Checkpoint, create_draft
 from tools.framework.clean_text import clean_text
 
 if TYPE_CHECKING:
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentweb.turns")
 
-#: Together with the wait of a batch, half a second.
-DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5 - TOGETHER, 4_096
 #: Up to this many characters rendering takes less time than a switch to a thread.
 AT_ONCE = 2_000
 #: Seconds that the beginning of a turn, and what its tools do, wait for the call that follows, to
@@ -73,12 +69,8 @@ class TurnDisplay:
         #: The claim's step until it is taken; the step taken last; the text's position.
         self._claimed, self._step, self._at = lease.step, (0, 0), (0, 0)
         self._markdown = Incremental()
-        self._text, self._thinking = list[str](), list[str]()
+        self._shown = ShownText(lease)
         self._fresh_text, self._fresh_thinking = "", ""
-        self._saved_length, self._length = 0, 0
-        #: Set when text waits for a checkpoint; for a checkpoint without delay.
-        self._shown, self._much = asyncio.Event(), asyncio.Event()
-        self._saving: asyncio.Task[None] | None = None
         #: The round whose answer is running, and its unfinished tail as published.
         self._opened: RoundOpened | None = None
         self._tail = ""
@@ -120,7 +112,7 @@ class TurnDisplay:
         if self._topic.readers:
             language = self._topic.language
             if any(event.text == "ends" for event in events):
-                keep_streamed("".join(self._text), self._markdown)
+                keep_streamed(self._shown.text, self._markdown)
         if language is not None:
             with contextlib.suppress(Exception):
                 html = render.render_events(
@@ -196,17 +188,10 @@ class TurnDisplay:
         self._end()
         self._opened, self._tail = event, ""
         self._at = self._step[1], 0
-        self._markdown = Incremental()
-        self._text, self._thinking = [], []
-        self._length = self._saved_length = 0
-        self._saving = asyncio.create_task(self._checkpoint_regularly())
+        self._markdown, self._shown = Incremental(), ShownText(self._lease)
 
     def _end(self) -> None:
-        if self._saving is not None:
-            self._saving.cancel()
-            self._saving = None
-        for event in (self._shown, self._much):
-            event.clear()
+        self._shown.end()
         self._fresh_text = self._fresh_thinking = ""
         self._opened = None
 
@@ -216,21 +201,13 @@ class TurnDisplay:
             return
         text, self._fresh_text = self._fresh_text, ""
         thinking, self._fresh_thinking = self._fresh_thinking, ""
-        self._text.append(text)
-        self._thinking.append(thinking)
-        self._length += len(text) + len(thinking)
-        if not self._saved_length:
-            try:
-                await self._checkpoint(is_first=True)
-            except Exception:
-                # Text that is not saved is not published: both happen with the next text.
-                self._fresh_text = self._text.pop() + self._fresh_text
-                self._fresh_thinking = self._thinking.pop() + self._fresh_thinking
-                self._length = 0
-                raise
-        elif self._length - self._saved_length >= DRAFT_CHARACTERS:
-            self._much.set()
-        self._shown.set()
+        try:
+            await self._shown.add(text, thinking)
+        except Exception:
+            # Text that is not saved is not published: both happen with the next text.
+            self._fresh_text = text + self._fresh_text
+            self._fresh_thinking = thinking + self._fresh_thinking
+            raise
         closed, tail = "", self._tail
         if text:
             closed, tail = await self._render(text)
@@ -245,32 +222,6 @@ class TurnDisplay:
         if len(text) + self._markdown.unfinished < AT_ONCE:
             return self._markdown.feed(text)
         return await asyncio.to_thread(self._markdown.feed, text)
-
-    async def _checkpoint_regularly(self) -> None:
-        while True:
-            await self._shown.wait()
-            self._shown.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(DRAFT_SECONDS):
-                    await self._much.wait()
-            self._much.clear()
-            try:
-                await self._checkpoint()
-            except Exception:
-                logger.exception("turn %s: text was not kept", self._lease.turn_id)
-
-    async def _checkpoint(self, *, is_first: bool = False) -> None:
-        """Save the draft; the first time at once, because its publication waits for it."""
-        if self._length == self._saved_length:
-            return
-        length, text, thinking = self._length, "".join(self._text), "".join(self._thinking)
-        checkpoint = Checkpoint(lease=self._lease, text=text, thinking=thinking)
-        save = run_db_soon(create_draft, **checkpoint) if is_first else save_in_batch(checkpoint)
-        try:
-            await save
-        except Stopped:
-            logger.warning("turn %s lost its lease", self._lease.turn_id)
-        self._saved_length = length
 
     async def settle(self) -> None:
         """Stop publishing and saving text, when the turn has ended or is given up."""

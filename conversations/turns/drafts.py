@@ -8,7 +8,6 @@ being saved while its call was closed may stay on PostgreSQL, and is never store
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, TypedDict
 
 from django.db import connection, transaction
@@ -25,18 +24,9 @@ from conversations.log.texts import make_storable
 from conversations.models import LIVE, Draft, Turn
 
 _LIVE = ", ".join(["%s"] * len(LIVE))
-_IS_OPEN = """NOT EXISTS (
-    SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
-)"""
-#: The lock prevents a takeover of the turn during the update.
-_UPDATE_ONE = f"""
-UPDATE conversations_draft SET text = %s, thinking = %s, updated_at = %s
-WHERE turn_id IN (
-    SELECT id FROM conversations_turn
-    WHERE id = %s AND lease_generation = %s AND state IN ({_LIVE}) {{lock}}
-) AND {_IS_OPEN}"""  # noqa: S608 - nothing but places for parameters
-#: The newest open call of the turn is the one whose answer is running.
-_CREATE = f"""
+#: The newest open call of the turn is the one whose answer is running. The lock prevents a takeover
+#: of the turn during the statement.
+_SAVE = f"""
 INSERT INTO conversations_draft (turn_id, call_id, text, thinking, updated_at)
 SELECT t.id, c.id, %s, %s, %s FROM conversations_turn t JOIN conversations_apicall c
   ON c.turn_id = t.id AND c.purpose = 'reply'
@@ -45,18 +35,19 @@ WHERE t.id = %s AND t.lease_generation = %s AND t.state IN ({_LIVE})
 ORDER BY c.number DESC LIMIT 1 {{lock}}
 ON CONFLICT (turn_id) DO UPDATE SET call_id = excluded.call_id, text = excluded.text,
   thinking = excluded.thinking, updated_at = excluded.updated_at"""  # noqa: S608 - places only
-#: The first statement for several turns. It skips locked rows, so it never holds one while
-#: waiting for another.
-_UPDATE_MANY = f"""
-WITH shown (turn, generation, text, thinking) AS (VALUES {{rows}}), held AS (
-    SELECT t.id FROM conversations_turn t
-    JOIN shown ON shown.turn = t.id AND shown.generation = t.lease_generation
-    WHERE t.state IN ({_LIVE}) FOR SHARE OF t SKIP LOCKED
-)
-UPDATE conversations_draft SET text = shown.text, thinking = shown.thinking, updated_at = %s
-FROM shown JOIN held ON held.id = shown.turn
-WHERE conversations_draft.turn_id = shown.turn AND {_IS_OPEN}
-RETURNING conversations_draft.turn_id"""  # noqa: S608 - nothing but places for parameters
+#: Of several turns the drafts that exist already, as nearly always. It skips locked rows, so it
+#: never holds one while waiting for another. The columns of VALUES are named by both databases.
+_UPDATE = f"""
+UPDATE conversations_draft SET text = held.text, thinking = held.thinking, updated_at = %s
+FROM (
+    SELECT t.id, shown.column3 AS text, shown.column4 AS thinking
+    FROM (VALUES {{rows}}) AS shown JOIN conversations_turn t
+      ON t.id = shown.column1 AND t.lease_generation = shown.column2
+    WHERE t.state IN ({_LIVE}) {{lock}}
+) AS held
+WHERE conversations_draft.turn_id = held.id AND NOT EXISTS (
+    SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
+) RETURNING turn_id"""  # noqa: S608 - nothing but places for parameters
 
 
 class Checkpoint(TypedDict):
@@ -71,10 +62,7 @@ def save_drafts(checkpoints: Sequence[Checkpoint]) -> list[Stopped | None]:
     """Save the drafts of several turns; return for each turn why it must not write any more, or
     None.
     """
-    if connection.vendor == "sqlite":
-        with transaction.atomic():
-            return [_try_save_draft(checkpoint) for checkpoint in checkpoints]
-    kept = _update_drafts(checkpoints) if len(checkpoints) > 1 else frozenset[int]()
+    kept = _update_drafts(checkpoints)
     return [
         None if checkpoint["lease"].turn_id in kept else _try_save_draft(checkpoint)
         for checkpoint in checkpoints
@@ -91,27 +79,13 @@ def _try_save_draft(checkpoint: Checkpoint) -> Stopped | None:
 
 
 def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
-    """Save what was shown of a running answer; without effect if the answer is stored already."""
-    kept: dict[str, Any] = {
-        "text": make_storable(text),
-        "thinking": make_storable(thinking),
-        "updated_at": timezone.now(),
-    }
-    # This runs twice a second for each answer, and nearly always the draft exists.
-    if not _update_draft(lease, **kept):
-        create_draft(lease=lease, text=text, thinking=thinking)
-
-
-def create_draft(*, lease: Lease, text: str, thinking: str) -> None:
-    """Save the first draft of the open call, in one statement; raises Stopped without the lease.
+    """Save what was shown of a running answer, in one statement; raises Stopped without the lease.
 
     Without effect if the answer is stored already.
     """
-    at = connection.ops.adapt_datetimefield_value(timezone.now())
-    lock = "FOR SHARE OF t" if connection.features.has_select_for_update else ""
-    values = [make_storable(text), make_storable(thinking), at, lease.turn_id, lease.generation]
+    values = [make_storable(text), make_storable(thinking), _now(), lease.turn_id, lease.generation]
     with connection.cursor() as cursor:
-        cursor.execute(_CREATE.format(lock=lock), [*values, *LIVE])
+        cursor.execute(_SAVE.format(lock=_lock("FOR SHARE OF t")), [*values, *LIVE])
         if cursor.rowcount:
             return
     mine = Turn.objects.filter(pk=lease.turn_id, lease_generation=lease.generation)
@@ -120,28 +94,27 @@ def create_draft(*, lease: Lease, text: str, thinking: str) -> None:
             hold_lease(lease)
 
 
-def _update_draft(lease: Lease, *, text: str, thinking: str, updated_at: datetime) -> bool:
-    """Update the draft in one statement; return whether it exists and the lease is held."""
-    lock = "FOR SHARE" if connection.features.has_select_for_update else ""
-    at = connection.ops.adapt_datetimefield_value(updated_at)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _UPDATE_ONE.format(lock=lock),
-            [text, thinking, at, lease.turn_id, lease.generation, *LIVE],
-        )
-        return bool(cursor.rowcount)
-
-
 def _update_drafts(checkpoints: Sequence[Checkpoint]) -> frozenset[int]:
-    """Update in one statement the drafts that are not locked; return their turns."""
-    values: list[int | str] = []
+    """Update in one statement the drafts that exist and are not locked; return their turns."""
+    values: list[Any] = [_now()]
     for one in checkpoints:
         lease, words = one["lease"], (make_storable(one["text"]), make_storable(one["thinking"]))
         values += [lease.turn_id, lease.generation, *words]
     rows = ", ".join(["(%s, %s, %s, %s)"] * len(checkpoints))
-    with connection.cursor() as cursor:
-        cursor.execute(_UPDATE_MANY.format(rows=rows), [*values, *LIVE, timezone.now()])
+    statement = _UPDATE.format(rows=rows, lock=_lock("FOR SHARE OF t SKIP LOCKED"))
+    # In a transaction, because SQLite ends the statement only with the last row that is fetched.
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, [*values, *LIVE])
         return frozenset(turn for (turn,) in cursor.fetchall())
+
+
+def _lock(clause: str) -> str:
+    """Return a clause that locks rows, where the database has such locks."""
+    return clause if connection.features.has_select_for_update else ""
+
+
+def _now() -> Any:
+    return connection.ops.adapt_datetimefield_value(timezone.now())
 
 
 def drop_draft(turn_id: int) -> None:

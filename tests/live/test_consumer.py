@@ -18,7 +18,7 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.agent.events import TitleChanged
 from conversations.db import run_db
 from conversations.library.conversations import rename_conversation
-from conversations.live import consumer, render, turn_stream
+from conversations.live import consumer, draft_batches, render
 from conversations.live import watch as watching
 from conversations.live.consumer import ChatConsumer
 from conversations.live.hub import KEPT, Frame, hub
@@ -30,7 +30,7 @@ from conversations.runtime import dispatch
 from conversations.transcript import paging
 from conversations.transcript.shapes import Bookmark
 from conversations.turns import turns
-from conversations.turns.drafts import create_draft
+from conversations.turns.drafts import save_draft
 from tests.support import people_and_turns
 from tests.support.running_turns import answer_text, ended, queue, supervising, until
 from tests.web.fold import Page
@@ -263,9 +263,9 @@ async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkey
         tries.append(fields["text"])
         if len(tries) == 1:
             raise OperationalError("on purpose")
-        create_draft(**fields)
+        save_draft(**fields)
 
-    monkeypatch.setattr(turn_stream, "create_draft", save)
+    monkeypatch.setattr(draft_batches, "save_draft", save)
     async with watched_turn("Answer in 100 words emulator:pace=0.008") as (turn, _, seen):
         pass
     whole = " ".join((await run_db(answer_text, await ended(turn))).split())

@@ -94,7 +94,7 @@ async def test_what_a_stop_kept_from_being_streamed_is_rendered_at_the_end() -> 
     try:
         await display.publish(RoundOpened(lease.number, 1))
         growing = asyncio.create_task(display.grow("Words before a stop", ""))
-        while not display._text:
+        while not display._order.locked():
             await asyncio.sleep(0)
         # They wait for their draft.
         growing.cancel()

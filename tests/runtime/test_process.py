@@ -13,7 +13,7 @@ from django.utils import timezone
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.db import run_db
-from conversations.live import turn_stream as staging
+from conversations.live import draft_batches
 from conversations.live.hub import hub
 from conversations.log import leases
 from conversations.models import ApiCall, Turn
@@ -49,7 +49,7 @@ def _served(emulator: EmulatorServer, settings: Any, monkeypatch: Any) -> Iterat
     settings.ANTHROPIC_BASE_URL = emulator.url
     settings.AGENTWEB_MAX_BACKOFF_SECONDS = 1
     monkeypatch.setattr(running_module, "RENEWALS", 100)
-    monkeypatch.setattr(staging, "DRAFT_SECONDS", 0.05)
+    monkeypatch.setattr(draft_batches, "DRAFT_SECONDS", 0.05)
     yield
     assert hub._topics == {}
 

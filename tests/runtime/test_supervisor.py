@@ -13,8 +13,7 @@ from django.db import OperationalError, connection
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.db import THREADS, run_db
-from conversations.live import render
-from conversations.live import turn_stream as staging
+from conversations.live import draft_batches, render
 from conversations.live.hub import hub
 from conversations.log import append, leases
 from conversations.models import (
@@ -59,7 +58,7 @@ def _served(emulator: EmulatorServer, settings: Any, monkeypatch: Any) -> Iterat
     settings.ANTHROPIC_BASE_URL = emulator.url
     settings.AGENTWEB_MAX_BACKOFF_SECONDS = 1
     monkeypatch.setattr(running_module, "RENEWALS", 100)
-    monkeypatch.setattr(staging, "DRAFT_SECONDS", 0.05)
+    monkeypatch.setattr(draft_batches, "DRAFT_SECONDS", 0.05)
     yield
     assert hub._topics == {}
 

@@ -17,7 +17,7 @@ from agentweb.bench.turn_probe import TurnProbe, watch_turns
 from agentweb.emulator import server
 from conversations import db
 from conversations.alerts.delivery import deliver_alerts
-from conversations.live import turn_stream, watch
+from conversations.live import draft_batches, turn_stream, watch
 from conversations.models import Conversation, ToolCall, Turn
 from conversations.runtime import dispatch
 from conversations.runtime import supervisor as supervisor_module
@@ -51,7 +51,7 @@ def _served() -> Iterator[None]:
 async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
     """Have two turns answered on an open page, and count the second."""
     # Later checkpoints of a draft depend on how long the answer takes.
-    monkeypatch.setattr(turn_stream, "DRAFT_SECONDS", 60.0)
+    monkeypatch.setattr(draft_batches, "DRAFT_SECONDS", 60.0)
     # On a busy machine the beginning of a turn may be shown before its first call.
     monkeypatch.setattr(turn_stream, "HELD_SECONDS", 60.0)
     # Open pages are looked at in between.

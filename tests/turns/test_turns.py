@@ -281,7 +281,7 @@ def test_a_draft_that_is_too_late_for_a_good_end_is_dropped_without_an_error() -
     lease = people_and_turns.started_turn()
     people_and_turns.answered(lease)
     before = people_and_turns.everything()
-    drafts.create_draft(lease=lease, text="x", thinking="")
+    drafts.save_draft(lease=lease, text="x", thinking="")
     assert people_and_turns.everything() == before
 
 
