@@ -254,6 +254,13 @@
     note.textContent = text;
     one("#composer-error").replaceChildren(note);
   }
+  /** Say that nothing came of a request; what asks by itself asks again, and the inspector says so in its place. */
+  function fail({ xhr, elt, requestConfig }) {
+    const asked = requestConfig?.elt ?? elt;
+    if (asked.matches("#inspector, [hx-trigger*='every']")) return;
+    const what = asked.elements?.text ? words.unsent : words.failed;
+    complain(xhr.status === 403 ? words.stale : what);
+  }
   for (const link of all("[data-prompt]")) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
@@ -268,15 +275,15 @@
     const { xhr } = event.detail;
     if (xhr.status >= 400 && xhr.status !== 401 && !xhr.responseText.includes("send-error")) {
       event.detail.shouldSwap = false;
-      complain(xhr.status === 403 ? words.stale : words.unsent);
+      fail(event.detail);
     }
   });
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
     // A stop is requested again (outbox.js).
-    document.addEventListener(name, ({ detail }) => complain(detail.elt.id === "stop" ? words.unstopped : words.unsent));
+    document.addEventListener(name, ({ detail }) => (detail.elt.id === "stop" ? complain(words.unstopped) : fail(detail)));
   }
   document.addEventListener("htmx:responseError", (event) => {
-    if (event.detail.xhr.status >= 500) complain(words.unsent);
+    if (event.detail.xhr.status >= 500) fail(event.detail);
   });
 
   // Earlier messages are inserted above; keep the scroll position.

@@ -5,7 +5,7 @@
   const link = document.querySelector("[data-inspector]");
   if (!drawer || !link) return;
   const wide = matchMedia("(min-width: 75rem)");
-  const wants = () => localStorage.getItem("inspector") === "open";
+  const wants = () => { try { return localStorage.getItem("inspector") === "open"; } catch { return false; } };
   const keep = (value) => { try { localStorage.setItem("inspector", value); } catch { /* storage is forbidden */ } };
 
   function open() {
@@ -15,8 +15,11 @@
     keep("open");
     load();
   }
-  function load() {
-    window.htmx.ajax("GET", `${link.pathname}?drawer=1`, { target: drawer, swap: "innerHTML" });
+  // What stands in the drawer until it was loaded once.
+  const lost = drawer.querySelector("[data-lost]");
+  async function load() {
+    await window.htmx.ajax("GET", `${link.pathname}?drawer=1`, { target: drawer, swap: "innerHTML" }).catch(() => null);
+    lost.hidden = false;
   }
   function close() {
     const had = drawer.contains(document.activeElement);
@@ -33,6 +36,7 @@
   });
   drawer.addEventListener("click", (event) => {
     if (event.target.closest("[data-close='inspector']")) close();
+    if (event.target.closest("[data-again]")) load();
   });
   // Runs before the shortcuts of the chat, which close layers above the drawer.
   addEventListener("keydown", (event) => {
@@ -55,5 +59,6 @@
     if (wasLive && !live && !drawer.hidden) load();
     wasLive = live;
   });
+  document.addEventListener("htmx:wsOpen", () => { if (lost.isConnected && !lost.hidden && !drawer.hidden) load(); });
   if (wide.matches && wants()) open();
 })();

@@ -233,6 +233,37 @@ async def test_a_handshake_that_is_refused_is_asked_why(tab: Page, served: Serve
         await expect(pill(page)).to_be_hidden()
 
 
+async def test_what_does_not_reach_the_server_is_called_by_its_name(
+    tab: Page, served: Served
+) -> None:
+    await tab.set_viewport_size({"width": 1300, "height": 800})
+    await start_chat(tab, served, "Hello")
+    section = await ended(tab, 1)
+    said, drawer = tab.locator("#composer-error"), tab.locator("#inspector")
+    await tab.context.set_offline(True)
+    await expect(pill(tab)).to_have_text("Offline")
+    await tab.get_by_role("link", name="More").click()
+    await expect(said).to_have_text("That did not work. Try again.")
+    await section.get_by_role("link", name="Edit").click()
+    await tab.get_by_role("link", name="Context inspector").click()
+    lost = drawer.get_by_role("alert")
+    await expect(lost).to_contain_text("The inspector could not be loaded.")
+    await expect(said).to_have_text("That did not work. Try again.")
+    await tab.context.set_offline(False)
+    await expect(pill(tab)).to_be_hidden()
+    await expect(drawer).to_contain_text("Nothing has been reduced.")
+    await expect(lost).to_have_count(0)
+    # Other words for a message are one.
+    await section.get_by_role("link", name="Edit").click()
+    editor = section.locator("textarea")
+    await editor.fill("Other words")
+    await tab.context.set_offline(True)
+    await editor.press("Control+Enter")
+    await expect(said).to_have_text("Not sent. Your message is kept; try again.")
+    await tab.context.set_offline(False)
+    await expect(editor).to_have_value("Other words")
+
+
 async def test_a_stop_that_did_not_leave_is_asked_for_again(tab: Page, served: Served) -> None:
     await start_chat(tab, served, "Write a long one to stop emulator:pace=0.1")
     await answer_begun(tab)
