@@ -119,7 +119,8 @@ class SessionEnds(MiddlewareMixin):
             network = shorten_address(read_peer(request))
             if not renew_session(session, network=network):
                 logout(request)
-        return send_elsewhere(request, "mfa_index") if is_held_back(request) else None
+        is_held = is_held_back(request, request.path)
+        return send_elsewhere(request, "mfa_index") if is_held else None
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from conversations.models import User
 
 
-#: Where such a session may go.
-_OPEN = ("/settings/security/", "/accounts/logout/", "/static/", "/healthz/", "/favicon.ico")
+#: Where such a session may go; the dialog of an open page says what it lacks.
+_OPEN = (
+    "/settings/security/", "/accounts/logout/", "/accounts/again/", "/static/", "/healthz/",
+    "/favicon.ico",
+)  # fmt: skip
 
 
 @receiver(user_logged_in, dispatch_uid="agentweb.log_in")
@@ -50,15 +53,15 @@ def complete_log_in(sender: Any, request: HttpRequest, user: User, **_kwargs: An
         messages.warning(request, text, fail_silently=True)
 
 
-def is_held_back(request: HttpRequest) -> bool:
-    """Return whether the session may go only where a second factor is added, as long as it must."""
+def is_held_back(request: HttpRequest, path: str) -> bool:
+    """Return whether the session must add a second factor before it may go to this path."""
     session, user = request.session, request.user
     if not session.session_key or LACKS_FACTOR not in session or not user.is_authenticated:
         return False
     if not must_add_factor(session, user):
         del session[LACKS_FACTOR]
         return False
-    return not request.path.startswith(_OPEN)
+    return not path.startswith(_OPEN)
 
 
 def keep_device(request: HttpRequest, response: HttpResponseBase) -> None:

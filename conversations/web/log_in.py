@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from conversations.accounts.openid_providers import list_openid_providers
+from conversations.web.after_log_in import is_held_back
 from conversations.web.forms.log_in import CountedForm, LogInForm, describe_wait
 
 _Answer = TypeVar("_Answer", bound=HttpResponse)
@@ -66,4 +67,12 @@ class LogInAgain(LogIn):
     def form_valid(self, form: Any) -> HttpResponse:
         super().form_valid(form)
         is_half = not self.request.user.is_authenticated
-        return render(self.request, self.template_name, {"is_half": is_half})
+        context = {"is_half": is_half, "is_lacking": self._is_lacking()}
+        return render(self.request, self.template_name, context)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"is_lacking": self._is_lacking()}
+
+    def _is_lacking(self) -> bool:
+        """Return whether the page that asks needs a second factor that the person must add."""
+        return is_held_back(self.request, self.request.GET.get("next", ""))
