@@ -87,7 +87,7 @@ def anchor_heads(*, now: datetime | None = None) -> int:
 
 
 @transaction.atomic
-def start_new_file(*, reason: str, now: datetime | None = None) -> int:
+def start_new_file(*, reason: str) -> int:
     """Start a new file with all chains, because the previous one is lost, and record the reason."""
     path = find_anchor_path()
     if path is None:
@@ -99,11 +99,11 @@ def start_new_file(*, reason: str, now: datetime | None = None) -> int:
         mark.digest = ""
         Conversation.objects.update(anchored=0)
         SiteChain.objects.update(anchored=0)
-        return _write_anchors(mark, file, now or timezone.now(), reason=reason)
+        return _write_anchors(mark, file, timezone.now(), reason=reason)
 
 
 @transaction.atomic
-def record_restore(*, reason: str, now: datetime | None = None) -> int:
+def record_restore(*, reason: str) -> int:
     """Record that a backup was restored; anchors made after the backup no longer count."""
     path = find_anchor_path()
     if path is None:
@@ -117,7 +117,7 @@ def record_restore(*, reason: str, now: datetime | None = None) -> int:
         if later[0].before not in ("", mark.digest):
             raise AnchorError(_OTHER_FILE)
         mark.number, mark.digest = later[-1].number, later[-1].digest
-        return _write_anchors(mark, file, now or timezone.now(), reason=reason, back_to=back_to)
+        return _write_anchors(mark, file, timezone.now(), reason=reason, back_to=back_to)
 
 
 def _lock_mark() -> AnchorMark:

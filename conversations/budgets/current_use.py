@@ -51,11 +51,9 @@ class CurrentUse:
     total: int = 0
 
 
-def compute_current_use(
-    budgets: Sequence[Budget], now: datetime | None = None
-) -> dict[int, CurrentUse]:
+def compute_current_use(budgets: Sequence[Budget]) -> dict[int, CurrentUse]:
     """Return the use of each budget by its id; four queries, whatever their number."""
-    now = now or timezone.now()
+    now = timezone.now()
     top = _find_top_members(budgets, now)
     granted = _sum_grants(budgets, now, top)
     spots = {
@@ -172,9 +170,9 @@ class MemberUse:
         return self.window.spent + self.window.overrun
 
 
-def list_members(budget: Budget, now: datetime | None = None) -> list[MemberUse]:
+def list_members(budget: Budget) -> list[MemberUse]:
     """Return the open windows of a budget, the most used first."""
-    now = now or timezone.now()
+    now = timezone.now()
     rows = filter_open_windows(now).filter(budget=budget).select_related("user")
     found = list(rows.order_by(_USED.desc(), "pk")[:MOST_MEMBERS])
     extra: dict[int | None, int] = {}

@@ -197,9 +197,9 @@ def find_conversation_limits(
     )
 
 
-def list_notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...]:
+def list_notices(user_id: int) -> tuple[Notice, ...]:
     """Return the notices of a person, the most urgent first; three queries."""
-    found = find_effective_budgets(user_id, now or timezone.now())
+    found = find_effective_budgets(user_id, timezone.now())
     windows = list(filter_windows(found)) if found else []
     statuses = [compute_status(budget, windows) for budget in found]
     used_up = [one.rule.id for one in statuses if one.is_over and not one.rule.is_rate]
