@@ -7,9 +7,36 @@ from playwright.async_api import Page, expect
 
 from tests.e2e.conftest import Serve, picture
 from tests.e2e.people import ended, say, set_up, start_chat, upload
+from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 NOTES = "A line of the notes that nobody asks for.\n" * 600
+
+
+#: Wide and low, as on a laptop at 150 %; a small phone; a phone lying on its side; a large screen.
+SIZES = ((1280, 570), (853, 573), (320, 568), (844, 390), (1280, 860))
+
+
+async def test_what_the_composer_opens_is_whole_on_every_screen(page: Page, served: Served) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Hello")
+    await ended(page, 1)
+    for width, height in SIZES:
+        await page.set_viewport_size({"width": width, "height": height})
+        bar = await page.locator(".bar").bounding_box()
+        assert bar is not None
+        for which in ("#meter", ".chooser >> nth=0"):
+            opened = page.locator(which)
+            await opened.locator("summary").first.click()
+            box = await opened.locator(".panel").bounding_box()
+            assert box is not None
+            assert box["y"] >= bar["y"] + bar["height"] - 1, (which, width, height)
+            assert box["x"] >= 0, (which, width, height)
+            assert box["x"] + box["width"] <= width, (which, width, height)
+            last = opened.locator(".panel").locator("a, label").last
+            await last.scroll_into_view_if_needed()
+            await expect(last).to_be_in_viewport(ratio=0.9)
+            await page.locator("#title").click()
 
 
 async def test_each_is_one_click_and_is_shown(page: Page, serve_app: Serve) -> None:
