@@ -145,6 +145,18 @@ BEHAVIOURS: dict[str, tuple[str, str]] = {
         "a_prompt_is_chosen_by_keyboard_filled_in_and_sent_by_its_person",
     ),
     "a temporary chat is in no list": ("everyday", "a_temporary_chat_is_in_no_list"),
+    "a chat that is deleted elsewhere says so at once, and its draft has a way on": (
+        "deleted",
+        "a_page_says_at_once_that_its_chat_was_deleted_and_its_draft_has_a_way_on",
+    ),
+    "a table runs as its script does": (
+        "reading",
+        "a_table_begins_on_the_side_where_its_script_does",
+    ),
+    "what the composer opens is whole on every screen": (
+        "next_message",
+        "what_the_composer_opens_is_whole_on_every_screen",
+    ),
     "a file that the assistant wrote is opened from its card": (
         "files_page",
         "a_file_the_assistant_wrote_is_opened_from_its_card",
