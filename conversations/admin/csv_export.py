@@ -137,7 +137,7 @@ def iterate_pages(rows: QuerySet[Any]) -> Iterator[list[Any]]:
     ordered, last = rows.order_by("-pk"), None
     while True:
         some = (ordered if last is None else ordered.filter(pk__lt=last))[:PAGE]
-        page = read_leniently(partial(list, some))
+        page: list[Any] = read_leniently(partial(list, some))
         yield page
         if len(page) < PAGE:
             return
