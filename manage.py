@@ -44,7 +44,7 @@ NO_NETWORK = ("Connection", "connection", "Network", "name resolution", "No matc
 
 
 def main() -> None:
-    lock = DEV if sys.argv[1:2] == ["test"] or sys.argv[1:3] in MEASURES else RUNTIME
+    lock = choose_lock(sys.argv[1:])
     if has_packages(lock):
         run()
     with alone():
@@ -53,6 +53,12 @@ def main() -> None:
         elif Path(sys.prefix) == VENV:
             stop("The packages in .venv are not complete: remove that folder and start again.")
     os.execv(PYTHON, [str(PYTHON), str(HOME / "manage.py"), *sys.argv[1:]])  # noqa: S606
+
+
+def choose_lock(words: list[str]) -> Path:
+    """Return the lock of a command; the tables of `docs` are made from the measures, too."""
+    is_dev = words[:1] in (["test"], ["docs"]) or words[:2] in MEASURES
+    return DEV if is_dev else RUNTIME
 
 
 def run() -> NoReturn:

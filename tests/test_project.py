@@ -19,6 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import manage
 from agentweb.doctor.locked_packages import find_complaints
 from agentweb.lock_files import read_pins
 from agentweb.management.readme_tables import (
@@ -369,6 +370,13 @@ def test_every_variable_that_the_settings_read_is_in_the_table() -> None:
         "database", "sqlite", "owner_database", "list_languages", "make_namespace",
         "describe_unwritable", "text", "typed",
     }  # fmt: skip
+
+
+def test_commands_that_import_packages_of_development_bring_them() -> None:
+    for words in (["test", "tests/turns"], ["docs"], ["docs", "--check"], ["bench", "stream"]):
+        assert manage.choose_lock(words) == manage.DEV
+    for words in ([], ["serve"], ["bench", "search"], ["verify", "docs"]):
+        assert manage.choose_lock(words) == manage.RUNTIME
 
 
 def test_every_command_says_what_it_does() -> None:
