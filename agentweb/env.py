@@ -72,7 +72,13 @@ def words(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 def origins(name: str) -> list[str]:
     """Read a list of origins as browsers send them: in small letters, with no slash at the end."""
-    return [word.lower().rstrip("/") for word in words(name)]
+    found = [word.lower().rstrip("/") for word in words(name)]
+    for origin in found:
+        if not re.fullmatch(r"https?://[^/\s]+", origin):
+            raise ImproperlyConfigured(
+                f"{name}: {origin!r} is no origin such as https://chat.example.org"
+            )
+    return found
 
 
 def list_languages(folder: Path) -> list[tuple[str, str]]:

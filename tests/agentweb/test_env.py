@@ -67,6 +67,13 @@ def test_origins_are_read_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch)
     assert env.origins(NAME) == ["https://chat.example.org", "https://chat.lan:8443"]
 
 
+@pytest.mark.parametrize("text", ["chat.example.org", "ftp://a.b", "https://a.b/c", "https://"])
+def test_what_is_no_origin_is_refused_by_name(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, f"https://a.b,{text}")
+    with pytest.raises(ImproperlyConfigured, match=f"^{NAME}: .* is no origin such as https://"):
+        env.origins(NAME)
+
+
 def test_a_secret_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("sk-secret\n", encoding="utf-8")
     monkeypatch.setenv(NAME, "in the environment")
