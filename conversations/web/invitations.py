@@ -19,6 +19,7 @@ from conversations.invitations.invitations import (
     InvitationRefused,
     InvitationState,
     find_invitation,
+    has_account,
     use_invitation,
 )
 from conversations.web.forms.chat import NewPersonForm
@@ -40,6 +41,8 @@ def page(request: HttpRequest, token: str) -> HttpResponse:
     refund_attempt(peer=peer)
     if state is not InvitationState.OPEN:
         return _refuse(request, state.value)
+    if has_account(row.email):
+        return _refuse(request, "email_taken")
     form = NewPersonForm(request.POST or None)
     if request.method == "POST" and not request.user.is_authenticated and form.is_valid():
         try:

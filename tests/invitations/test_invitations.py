@@ -11,6 +11,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from conversations.audit.verify import Tally, verify_everything
@@ -151,6 +152,9 @@ def test_a_name_or_an_address_that_is_taken_is_said_to_be(root: User) -> None:
     _, token = make_invitation(made_by=root, email="ann@example.org")
     assert take(token, "root").status_code == 400
     User.objects.filter(pk=root.pk).update(email="ANN@example.org")
+    # Before the form is filled in, too.
+    shown = Client().get(reverse("invitation", args=[token]))
+    assert (shown.status_code, b"password1" in shown.content) == (410, False)
     assert b"has the address of this invitation already" in take(token).content
     with pytest.raises(InvitationRefused, match="email_taken"):
         use_invitation(token=token, username="ann", password_hash="x")
@@ -192,7 +196,9 @@ def test_an_operator_invites_by_a_command() -> None:
     assert take(link_in(told.getvalue()).split("/")[-2]).status_code == 302
     assert User.objects.get(username="ann").groups.get().name == "Buyers"
     assert InvitationDecision.objects.get(kind="made").actor is None
-    for wrong in (["--group", "no"], ["--days", "99"], ["--email", "no"]):
+    for wrong in (
+        ["--group", "no"], ["--days", "99"], ["--email", "no"], ["--site", "chat.example.org"],
+    ):  # fmt: skip
         with pytest.raises(CommandError):
             call_command("invite", *wrong)
     with pytest.raises(CommandError, match="has the address"):

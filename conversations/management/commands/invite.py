@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -41,8 +42,11 @@ class Command(BaseCommand):
                 validate_email(email)
         except ValidationError:
             raise make_usage_error(f"{email!r} is no e-mail address") from None
+        site = options["site"]
+        if site and not re.fullmatch(r"https?://[^/\s]+/?", site):
+            raise make_usage_error(f"{site!r} is no address such as https://chat.example.org")
         if has_account(email):
             raise make_usage_error(f"an account has the address {email} already")
         _, token = make_invitation(made_by=None, email=email, groups=groups, days=days)
         path = reverse("invitation", args=[token])
-        self.stdout.write(f"{options['site'].rstrip('/')}{path}")
+        self.stdout.write(f"{site.rstrip('/')}{path}")
