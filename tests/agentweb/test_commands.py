@@ -16,6 +16,7 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from agentweb.management.commands import serve
@@ -78,6 +79,13 @@ def test_verify_names_what_is_wrong_and_fails() -> None:
         assert summary == (
             "1 conversation, 1 call verified, 2 mismatches, chain broken in 1, 3 problems"
         )
+
+
+def test_verify_takes_a_database_of_before_an_upgrade_for_none_that_is_damaged() -> None:
+    MigrationRecorder.Migration.objects.filter(app="conversations").latest("name").delete()
+    code, told, error = run("verify")
+    assert (code, told) == (2, "")
+    assert error.startswith("the database is not of this version")
 
 
 def test_verify_prints_one_json_object() -> None:

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from conversations.audit.verify import Tally, verify_conversation, verify_everything
 from conversations.models import Conversation
@@ -25,6 +27,14 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            # What is not there yet would count as damage.
+            raise CommandError(
+                "the database is not of this version: start `manage.py serve`, or run"
+                " `manage.py migrate`",
+                returncode=2,
+            )
         tally = Tally()
         name = options["conversation"]
         found = verify_everything(tally)
