@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from agentweb.doctor.report_lines import Line, failed, ok, warn
+from agentweb.serving.startup import list_missing_models
 from conversations.agent.ports import ModelFailed
 from conversations.budgets.prices import find_unpriced_models, list_enabled_models
 from conversations.conf import conf
@@ -35,14 +36,10 @@ def check_catalogue() -> Iterator[Line]:
     for name, kinds in unpriced.items():
         text = f"{name} is enabled and has no price for {', '.join(kinds)}"
         yield warn("prices", text, "manage.py prices load FILE, or switch the model off.")
-    for setting in ("model", "summary_model", "fallback_model", "title_model"):
-        name = getattr(conf, setting)
-        if not name or (setting == "title_model" and name == "off") or name in enabled:
-            continue
-        say = failed if setting == "model" else warn
+    for setting, name in list_missing_models():
+        say = failed if setting == "AGENTWEB_MODEL" else warn
         text = f"{name} is not an enabled model of the catalogue"
-        hint = "Enable it in the admin, or name another."
-        yield say(f"AGENTWEB_{setting.upper()}", text, hint)
+        yield say(setting, text, "Enable it in the admin, or name another.")
     if enabled and not unpriced:
         yield ok("prices", f"{len(enabled)} models, all with prices")
 

@@ -13,6 +13,7 @@ from django.core.management import CommandError
 from django.db import OperationalError, connection
 
 from agentweb.serving.checks import is_weak
+from conversations.budgets.prices import list_enabled_models
 from conversations.conf import conf
 from conversations.log.triggers import find_missing_guards
 from conversations.operations.db_damage import find_damage
@@ -116,6 +117,17 @@ def read_max_connections() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SHOW max_connections")
         return int(cursor.fetchone()[0])
+
+
+def list_missing_models() -> list[tuple[str, str]]:
+    """Return each setting that names a model which nobody can use, and that name."""
+    enabled = list_enabled_models()
+    named = [
+        (f"AGENTWEB_{setting.upper()}", getattr(conf, setting))
+        for setting in ("model", "summary_model", "fallback_model", "title_model")
+    ]
+    unnamed = {("AGENTWEB_TITLE_MODEL", "off")}
+    return [one for one in named if one[1] and one not in unnamed and one[1] not in enabled]
 
 
 def list_unapplied_migrations() -> list[str]:

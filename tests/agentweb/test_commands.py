@@ -88,6 +88,13 @@ def test_verify_takes_a_database_of_before_an_upgrade_for_none_that_is_damaged()
     assert error.startswith("the database is not of this version")
 
 
+def test_a_start_names_a_model_that_nobody_can_use(settings: Any) -> None:
+    err = StringIO()
+    settings.AGENTWEB_MODEL, settings.AGENTWEB_TITLE_MODEL = "claude-0", "off"
+    serve.Command(stderr=err).prepare()
+    assert err.getvalue() == "AGENTWEB_MODEL: claude-0 is not an enabled model of the catalogue\n"
+
+
 def test_verify_prints_one_json_object() -> None:
     played()
     code, out, _ = run("verify", "--json")

@@ -19,6 +19,7 @@ from agentweb.serving.startup import (
     demand_room,
     demand_sound,
     is_loopback,
+    list_missing_models,
 )
 from conversations.audit.anchors import anchor_at_shutdown
 from conversations.conf import conf
@@ -70,6 +71,9 @@ class Command(BaseCommand):
         call_command("migrate", interactive=False, verbosity=0)
         demand_guards()
         demand_room()
+        for setting, name in list_missing_models():
+            # Somebody may enable it meanwhile, so this is no reason not to serve.
+            self.stderr.write(f"{setting}: {name} is not an enabled model of the catalogue")
 
     def emulate(self) -> Any:
         """Start the emulator if neither a key nor another address is set."""
