@@ -17,9 +17,10 @@ async def move_file(
     to: Annotated[str, "its new path; folders are made as needed, nothing is replaced"],
 ) -> ToolResult:
     """Move or rename a file or a folder of the user's workspace."""
-    if context.repeats is not None:
-        known = context.workspace, to, context.key, context.repeats
-        await asyncio.to_thread(is_done_before, *known)
-    count = await asyncio.to_thread(context.workspace.move, path, to, key=context.key)
+    workspace, key, since = context.workspace, context.key, context.repeats
+    if since is not None and not await asyncio.to_thread(is_done_before, workspace, to, key, since):
+        # What was moved may be elsewhere by now, and another file in its old place.
+        await asyncio.to_thread(is_done_before, workspace, path, key, since)
+    count = await asyncio.to_thread(workspace.move, path, to, key=key)
     what = f"the {format_count(count, 'file')} of {path}" if count > 1 else path
     return ToolResult(f"Moved {what} to {to}.", details={"path": to, "from": path, "files": count})

@@ -132,6 +132,15 @@ async def test_a_repeated_deletion_leaves_a_file_that_was_changed_since(
     assert workspace.files == {"a": b"of the person"}
 
 
+async def test_a_repeated_move_leaves_a_file_that_was_put_in_its_place_since(
+    context: ToolContext, workspace: MemoryWorkspace
+) -> None:
+    workspace.files["a"], workspace.changed["a"] = b"of the person", context.now()
+    again = replace(context, key="call", repeats=context.now())
+    assert (await refused(again, "move_file", path="a", to="b")).details["code"] == "file_changed"
+    assert workspace.files == {"a": b"of the person"}
+
+
 async def test_files_and_folders_are_moved_and_nothing_is_replaced(
     context: ToolContext, workspace: MemoryWorkspace
 ) -> None:
