@@ -138,7 +138,8 @@ def find_live(row: models.Turn, live: Live | None, rounds: list[Round]) -> Live 
     if live is not None:
         return live
     draft, number = getattr(row, "draft", None), sum(one.seq is not None for one in rounds) + 1
-    if draft is not None and (draft.text or draft.thinking):
+    stored = {one.call_id for one in rounds if one.call_id}
+    if draft is not None and draft.call_id not in stored and (draft.text or draft.thinking):
         return Live(row.number, number, draft.thinking, "", render_markdown(draft.text))
     return Live(row.number, number) if row.state in _ANSWERING else None
 

@@ -2,7 +2,7 @@
 
 It exists as long as its call is open: a later checkpoint is dropped, and closing the call deletes
 the draft. Otherwise the draft of a stored answer would be stored as a second answer. One that was
-being saved while its call was closed may stay on PostgreSQL, and is never stored.
+being saved while its call was closed may stay on PostgreSQL; it is neither stored nor shown.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from conversations.files.attachment_display import list_shown_files
 from conversations.library.sidebar import read_sidebar
 from conversations.live import render
 from conversations.log import append
-from conversations.models import ApiResult, Conversation, ToolCall
+from conversations.models import ApiResult, Conversation, Draft, ToolCall
 from conversations.transcript import transcript
 from conversations.transcript.shapes import Bookmark, Fallback, Live, Round
 from conversations.transcript.tool_cards import build_tool_card
@@ -225,6 +225,16 @@ def test_an_answer_that_was_stored_is_not_shown_again_as_a_draft() -> None:
     ].rounds
     assert not shown.is_live
     assert shown.tail == ""
+
+
+def test_a_draft_that_outlived_its_call_is_not_shown() -> None:
+    lease = people_and_turns.started_turn()
+    call = people_and_turns.opened(lease).call
+    stored_turns.close(lease, call, people_and_turns.tool_call_ending("t1"))
+    # As it stays where its first words were being saved on PostgreSQL while the call was closed.
+    Draft.objects.create(turn_id=lease.turn_id, call_id=call, text="Let me look.")
+    (turn,) = transcript.read_transcript(people_and_turns.conversation_of(lease)).turns
+    assert not any(one.is_live for one in turn.rounds)
 
 
 def test_only_turns_behind_a_number_are_given() -> None:
