@@ -100,8 +100,8 @@
     clearTimeout(timer);
     timer = 0;
     ended = code;
-    show(code === CROWDED ? [words.crowded] : [], { isLost: true });
     if (code === LOGGED_OUT) document.dispatchEvent(new Event("agentweb:out"));
+    else show(code === CROWDED ? [words.crowded] : [], { isLost: true });
     if (code === GONE) document.dispatchEvent(new Event("agentweb:gone"));
   }
   /** Request a page to learn why there is no connection: a refused handshake gives no reason. */
