@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.contrib.sessions.base_session import AbstractBaseSession
-from django.db import connection, models
+from django.db import DatabaseError, connection, models
 from django.utils import timezone
 
 from conversations.models.people import User
@@ -60,6 +61,17 @@ class SessionStore(DatabaseStore):
             self._session_key = None
             return {}
         return self.decode(found[0])
+
+    def save(self, must_create: bool = False) -> None:
+        try:
+            super().save(must_create)
+        except UpdateError as error:
+            # Django takes any failure of the database for a session that is gone, which would be
+            # the visitor's bad request. Of one that is gone it says so by an error of no kind.
+            failure = error.__context__
+            if isinstance(failure, DatabaseError) and type(failure) is not DatabaseError:
+                raise failure from failure.__cause__
+            raise
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:
         row = super().create_model_instance(data)

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+from django.contrib.sessions.backends.base import UpdateError
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -77,6 +78,28 @@ def test_most_requests_write_nothing(client: Client) -> None:
     with CaptureQueriesContext(connection) as asked:
         status(client)
     assert [each for each in asked if "UPDATE" in each["sql"]] == []
+
+
+@pytest.mark.only_database("sqlite", "its connection can be told to refuse what is written")
+def test_where_nothing_can_be_written_a_visitor_reads_that_and_is_not_told_of_a_bad_request(
+    client: Client,
+) -> None:
+    pass_hours(client, 9)
+    client.raise_request_exception = False
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = 1")
+        try:
+            assert status(client) == 503
+        finally:
+            cursor.execute("PRAGMA query_only = 0")
+    assert status(client) == 200
+
+
+def test_a_session_that_ended_meanwhile_is_no_failure_of_the_database(client: Client) -> None:
+    store = client.session
+    Session.objects.all().delete()
+    with pytest.raises(UpdateError):
+        store.save()
 
 
 def test_a_session_from_before_the_rule_begins_now(client: Client) -> None:
