@@ -7,12 +7,13 @@ some minutes have passed, so most requests write nothing.
 from __future__ import annotations
 
 import time
+from copy import deepcopy
 from datetime import UTC, datetime
 
 from django.contrib.sessions.backends.base import SessionBase
 
 from conversations.conf import conf
-from conversations.models.sessions import BEGAN, DEVICE, MOVED, NETWORK
+from conversations.models.sessions import BEGAN, DEVICE, MOVED, NETWORK, SessionStore
 
 _HOUR = 3_600
 #: A request is noted when the last one noted was so many seconds ago, or a tenth of the idle time.
@@ -42,6 +43,8 @@ def renew_session(session: SessionBase, now: float | None = None, *, network: st
         _move_end(session, now)
         if network:
             session[NETWORK] = network
+        if isinstance(session, SessionStore):
+            session.noted = deepcopy(dict(session.items()))
     return True
 
 

@@ -41,7 +41,13 @@ class Session(AbstractBaseSession):
 
 
 class SessionStore(DatabaseStore):
-    """Django's store in the database, on the table above."""
+    """Django's store in the database, on the table above.
+
+    `noted` is its data where nothing changed in it but the time of the last request: what a
+    database that takes nothing may lose, so that people go on reading.
+    """
+
+    noted: dict[str, Any] | None = None
 
     @classmethod
     def get_model_class(cls) -> type[Session]:
@@ -69,9 +75,10 @@ class SessionStore(DatabaseStore):
             # Django takes any failure of the database for a session that is gone, which would be
             # the visitor's bad request. Of one that is gone it says so by an error of no kind.
             failure = error.__context__
-            if isinstance(failure, DatabaseError) and type(failure) is not DatabaseError:
+            if not isinstance(failure, DatabaseError) or type(failure) is DatabaseError:
+                raise
+            if self.noted != dict(self.items()):
                 raise failure from failure.__cause__
-            raise
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:
         row = super().create_model_instance(data)

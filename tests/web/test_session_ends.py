@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.sessions.backends.base import UpdateError
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -81,18 +81,25 @@ def test_most_requests_write_nothing(client: Client) -> None:
 
 
 @pytest.mark.only_database("sqlite", "its connection can be told to refuse what is written")
-def test_where_nothing_can_be_written_a_visitor_reads_that_and_is_not_told_of_a_bad_request(
+def test_where_nothing_can_be_written_people_go_on_reading_and_nothing_else_is_lost_unsaid(
     client: Client,
 ) -> None:
     pass_hours(client, 9)
     client.raise_request_exception = False
+    store = client.session
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA query_only = 1")
         try:
-            assert status(client) == 503
+            assert status(client) == 200
+            assert client.get("/accounts/login/").status_code == 302
+            store["said"] = "Somebody tried many passwords"
+            with pytest.raises(OperationalError):
+                store.save()
         finally:
             cursor.execute("PRAGMA query_only = 0")
+    assert time.time() - client.session[session_ends.MOVED] > 8 * HOUR
     assert status(client) == 200
+    assert time.time() - client.session[session_ends.MOVED] < HOUR
 
 
 def test_a_session_that_ended_meanwhile_is_no_failure_of_the_database(client: Client) -> None:
