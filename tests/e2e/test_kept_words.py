@@ -105,15 +105,27 @@ async def test_a_draft_and_its_files_are_shown_to_their_writer_alone(
     await expect(page.locator("#text")).to_have_value("Of eve")
 
 
+async def fill_form(page: Page, served: Served) -> None:
+    await page.goto(f"{served.url}/settings/prompts/new/")
+    await page.fill("[name=title]", "Weekly report")
+    await page.locator("main [name=text]").fill("Long and careful words")
+
+
+async def see_it_sent(page: Page, watch: Watch) -> None:
+    """Come back from another tab, which is logged in now."""
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await page.wait_for_url("**/settings/prompts/")
+    await expect(page.locator("main")).to_contain_text("Weekly report")
+    watch.errors.clear()
+
+
 async def test_a_form_that_is_sent_after_the_session_is_sent_when_its_writer_is_back(
     page: Page, serve_app: Serve, watch: Watch
 ) -> None:
     """With its file, where it has one; without scripts the log-in leads back to the empty form."""
     served = serve_app()
     await set_up(page, served)
-    await page.goto(f"{served.url}/settings/prompts/new/")
-    await page.fill("[name=title]", "Weekly report")
-    await page.locator("main [name=text]").fill("Long and careful words")
+    await fill_form(page, served)
     await page.context.clear_cookies(name="sessionid")
     await page.get_by_role("button", name="Save").click()
     await log_in_here(page)
@@ -130,9 +142,7 @@ async def test_a_form_waits_on_its_page_for_a_second_step_in_another_tab(
     await page.goto(f"{served.url}/settings/security/")
     await add_app(page)
     code = await page.locator("main li code").first.inner_text()
-    await page.goto(f"{served.url}/settings/prompts/new/")
-    await page.fill("[name=title]", "Weekly report")
-    await page.locator("main [name=text]").fill("Long and careful words")
+    await fill_form(page, served)
     await page.context.clear_cookies(name="sessionid")
     await page.get_by_role("button", name="Save").click()
     await log_in_here(page)
@@ -142,10 +152,7 @@ async def test_a_form_waits_on_its_page_for_a_second_step_in_another_tab(
     await other.fill("[name=code]", code)
     await other.get_by_role("button", name="Log in").click()
     await other.wait_for_url("**/settings/prompts/new/")
-    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    await page.wait_for_url("**/settings/prompts/")
-    await expect(page.locator("main")).to_contain_text("Weekly report")
-    watch.errors.clear()
+    await see_it_sent(page, watch)
 
 
 async def test_a_form_waits_on_its_page_for_a_factor_that_is_added_in_another_tab(
@@ -153,9 +160,7 @@ async def test_a_form_waits_on_its_page_for_a_factor_that_is_added_in_another_ta
 ) -> None:
     served = serve_app()
     await set_up(page, served)
-    await page.goto(f"{served.url}/settings/prompts/new/")
-    await page.fill("[name=title]", "Weekly report")
-    await page.locator("main [name=text]").fill("Long and careful words")
+    await fill_form(page, served)
     served.manage("shell", "-c", REQUIRE)
     await page.get_by_role("button", name="Save").click()
     await log_in_here(page)
@@ -166,7 +171,4 @@ async def test_a_form_waits_on_its_page_for_a_factor_that_is_added_in_another_ta
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     await expect(page.locator("#session")).to_contain_text("requires a second factor")
     await add_app(other)
-    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    await page.wait_for_url("**/settings/prompts/")
-    await expect(page.locator("main")).to_contain_text("Weekly report")
-    watch.errors.clear()
+    await see_it_sent(page, watch)
