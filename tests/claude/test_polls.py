@@ -11,7 +11,7 @@ import pytest
 from conversations.agent.ports import ModelFailed, Piece
 from conversations.claude import client as module
 from conversations.claude.client import Claude
-from conversations.claude.pace import MOMENTS, Pace, pace
+from conversations.claude.pace import MOMENTS, TOGETHER, Pace, pace
 from tests.agent.streams import says
 from tests.claude.test_streams import HEAD
 from tests.claude.wire_server import SSE, client, event, http, raw
@@ -117,12 +117,32 @@ async def test_a_rest_ends_when_the_next_look_is_due(monkeypatch: pytest.MonkeyP
     one = Pace()
     await one.rest(99.97)
     await one.rest(99.0)
-    # Half of the time has gone by, up to the next common moment; the second look is late already.
-    apart = one.seconds / MOMENTS
-    assert slept == [pytest.approx(one.seconds - 0.03, abs=apart / 2), 0.0]
+    # It is a common moment, at most a little after the pause; the second look is late already.
+    assert 0 <= slept[0] <= one.seconds - 0.03 + 0.005
+    assert slept[1] == 0.0
 
 
-async def test_answers_are_read_at_the_same_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("early", [-0.001, 0.0, 0.004])
+async def test_a_read_at_a_moment_is_followed_by_one_a_whole_pause_later(
+    early: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    one = Pace()
+    clock = 1_000 * one.seconds + early
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("conversations.claude.pace.asyncio.sleep", sleep)
+    monkeypatch.setattr("conversations.claude.pace.time.monotonic", lambda: clock)
+    await one.rest(clock)
+    assert slept == [pytest.approx(one.seconds - early)]
+
+
+@pytest.mark.parametrize(("live", "moments"), [(1, 1), (10, 1), (50, 3), (200, MOMENTS)])
+async def test_answers_are_read_at_the_same_moments(
+    live: int, moments: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ends = set[float]()
     clock = [100.0]
 
@@ -132,9 +152,13 @@ async def test_answers_are_read_at_the_same_moments(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("conversations.claude.pace.asyncio.sleep", sleep)
     monkeypatch.setattr("conversations.claude.pace.time.monotonic", lambda: clock[0])
     one = Pace()
+    for _ in range(live):
+        one.begin()
     for number in range(100):
         await one.rest(clock[0] - one.seconds * number / 100)
-    assert len(ends) <= MOMENTS + 1
+    # Those that are due at once are read at once.
+    assert len(ends) <= moments + 1
+    assert moments == min(MOMENTS, 1 + live // TOGETHER)
 
 
 async def test_a_loop_that_comes_late_looks_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
