@@ -1,10 +1,11 @@
-"""The channel layer of channels_redis, with pipelining: many messages in one round trip.
+"""The channel layer of channels_redis, with a line of its own to send by and a patient receiver.
 
-`group_send` waits for Redis' reply to each message before it sends the next. A busy event loop
-reads that reply late, so with many running answers messages would queue up in their process.
-Its receiver looks for a message ten times a second, in every process and also when nothing is said;
-here it waits until one comes. Both use private attributes of channels_redis, which
-tests/live/test_relay.py checks.
+`group_send` takes a connection from redis-py's pool for each message, looks after it, and waits for
+the reply before it sends the next: that takes several times as long as the message. Here one
+connection is kept, and many messages are one write, so a busy event loop, which reads replies late,
+does not queue messages up. The receiver of channels_redis looks for a message ten times a second,
+in every process and also when nothing is said; here it waits until one comes. Both use private
+attributes of channels_redis, which tests/live/test_relay.py checks.
 """
 
 from __future__ import annotations
@@ -24,29 +25,65 @@ class PipelinedLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # it has n
     def _get_layer(self) -> Any:
         layer = super()._get_layer()
         [shard] = layer._shards
-        if not isinstance(shard, _PatientConnection):
-            layer._shards = [_PatientConnection(shard.host, layer)]
+        if not isinstance(shard, _OwnConnection):
+            layer._shards = [_OwnConnection(shard.host, layer)]
         return layer
 
     async def group_send_many(self, messages: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Send to groups, in order; raises Redis' errors, after which some may have been sent."""
-        if len(messages) == 1:
-            # A pipeline costs twice as much as what it carries.
-            await self.group_send(*messages[0])
-            return
+        """Send to groups, in order; raises Redis' errors, after which some may have been sent.
+
+        The caller limits the time.
+        """
         layer = self._get_layer()
         [shard] = layer._shards
-        async with shard._lock:
-            shard._ensure_redis()
-            async with shard._redis.pipeline(transaction=False) as pipeline:
-                for group, message in messages:
-                    name = layer._get_group_channel_name(group)
-                    pipeline.publish(name, self.serialize(message))
-                await pipeline.execute()
+        await shard.publish_many(
+            [
+                ("PUBLISH", layer._get_group_channel_name(group), self.serialize(message))
+                for group, message in messages
+            ]
+        )
 
 
-class _PatientConnection(RedisSingleShardConnection):  # type: ignore[misc]  # it has no types
-    """A connection whose receiver waits for its messages."""
+class _OwnConnection(RedisSingleShardConnection):  # type: ignore[misc]  # it has no types
+    """A connection whose receiver waits for its messages, and the line that messages are sent by.
+
+    Of its errors none is tried again: messages are best-effort, and the next one connects.
+    """
+
+    _line: Any = None
+
+    async def publish_many(self, commands: Sequence[tuple[str, str, bytes]]) -> None:
+        async with self._lock:
+            try:
+                line = await self._demand_line()
+                await line.send_packed_command(line.pack_commands(commands))
+                for _ in commands:
+                    await line.read_response()
+            except BaseException:
+                # Replies that are still to come are none of the next messages'.
+                await self._drop_line()
+                raise
+
+    async def _demand_line(self) -> Any:
+        """Return a line that was not closed while nothing was sent."""
+        self._ensure_redis()
+        if self._line is not None and await self._line.can_read():
+            await self._drop_line()
+        if self._line is None:
+            self._line = self._redis.connection_pool.make_connection()
+            # It would be a task and a timer for each message; the sender has a limit of its own.
+            self._line.socket_timeout = None
+        return self._line
+
+    async def _drop_line(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            await line.disconnect(nowait=True)
+
+    async def flush(self) -> None:
+        async with self._lock:
+            await self._drop_line()
+        await super().flush()
 
     def _ensure_redis(self) -> None:
         if self._redis is None:

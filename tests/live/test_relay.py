@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from channels.layers import channel_layers
+from redis import Redis
 from redis.asyncio.client import PubSub
+from redis.asyncio.connection import ConnectionPool
 
 from agentweb import env
 from conversations.live import relay as relaying
@@ -94,6 +96,63 @@ async def test_what_waits_goes_in_few_round_trips(monkeypatch: pytest.MonkeyPatc
     assert sum(sizes) == 300
     assert max(sizes) == relaying.AT_ONCE
     assert len(sizes) <= 4
+
+
+async def test_all_messages_go_by_one_connection_that_is_kept(
+    redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[object] = []
+    real: Any = ConnectionPool.get_connection
+
+    async def counted(self: ConnectionPool, *args: Any, **wanted: Any) -> Any:
+        taken.append(self)
+        return await real(self, *args, **wanted)
+
+    async with listening() as (one, _), listening() as (_, heard):
+        one.send(ALL, {"type": "event"})
+        await until(lambda: len(heard) == 1)
+        with Redis.from_url(redis.url) as client:
+            before = client.info("stats")["total_connections_received"]
+            monkeypatch.setattr(ConnectionPool, "get_connection", counted)
+            for number in range(20):
+                one.send(ALL, {"type": "event", "n": number})
+                await asyncio.sleep(0.01)
+            await until(lambda: len(heard) == 21)
+            assert client.info("stats")["total_connections_received"] == before
+    assert taken == []
+
+
+async def test_a_message_after_a_connection_was_closed_is_heard(
+    redis: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As by a proxy, or a server that ends idle connections."""
+    async with listening() as (one, _), listening() as (_, heard):
+        one.send(ALL, {"type": "before"})
+        await until(lambda: len(heard) == 1)
+        with Redis.from_url(redis.url) as client:
+            assert client.client_kill_filter(_type="normal", skipme=True)
+        # The loop learns of it in between.
+        await asyncio.sleep(0.1)
+        one.send(ALL, {"type": "after"})
+        await until(lambda: len(heard) == 2)
+        assert one.is_good
+    assert not [record for record in caplog.records if record.name == "agentweb.relay"]
+
+
+async def test_a_send_that_was_given_up_leaves_no_reply_to_the_next(redis: Server) -> None:
+    async with listening() as (one, _), listening() as (_, heard):
+        one.send(ALL, {"type": "before"})
+        await until(lambda: len(heard) == 1)
+        with Redis.from_url(redis.url) as client:
+            client.execute_command("CLIENT", "PAUSE", 300)
+        message = [(ALL, {"type": "late", "from": ""})]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await one._layer.group_send_many(message)
+        await one._layer.group_send_many([(ALL, {"type": "next", "from": ""})] * 2)
+        [shard] = one._layer._get_layer()._shards
+        assert not await shard._line.can_read(), "all replies were read"
+        await until(lambda: [each["type"] for each in heard][-2:] == ["next", "next"])
 
 
 async def test_who_is_told_nothing_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
