@@ -71,6 +71,8 @@ class Sent:
     call: int
     body: str
     is_limited: bool = False
+    #: Whether a budget holds anything for it.
+    is_held: bool = True
     #: The model whose tokenizer counts an answer that is cut off.
     model: str = ""
     #: Request headers that go with the body.

@@ -55,6 +55,8 @@ class TurnDisplay:
         self._lease = lease
         #: That of the pages of another process; None where it is not known that there are any.
         self._language = language
+        #: Whether its last call held anything; until one is known, what it spends may be limited.
+        self.moves_budgets = True
         self._scope = enter_turn_scope(
             user=lease.user_id,
             conversation=lease.conversation_id,
@@ -140,7 +142,7 @@ class TurnDisplay:
             for event in events:
                 if isinstance(event, RoundOpened):
                     self._begin(event)
-        if any(event.spends for event in events):
+        if self.moves_budgets and any(event.spends for event in events):
             await publish_spending(self._lease.user_id, but=self._lease.conversation_id)
 
     def _take_step(self) -> VersionStep:

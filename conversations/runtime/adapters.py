@@ -168,8 +168,10 @@ class TurnCalls:
     @reading_settings()
     def _open(self, sending: Sending) -> Sent:
         sent = calls.open_call(lease=self._lease, sending=sending)
-        if self._display is not None and sending.opens is not None:
-            self._display.render_next(sending.opens, conversation=sent.record.conversation)
+        if self._display is not None:
+            self._display.moves_budgets = sent.is_held
+            if sending.opens is not None:
+                self._display.render_next(sending.opens, conversation=sent.record.conversation)
         return sent
 
     async def demand(self, sent: Sent) -> None:

@@ -72,7 +72,10 @@ def record_call(
     call = _insert_call(conversation, lease, sending, found, number, text, sent)
     hold_amounts(slots=found.slots, call=call, size=found.size, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
-    return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers, record=call)
+    is_held = bool(found.slots)
+    return Sent(
+        call.pk, sent, is_limited, is_held, found.model, found.envelope.headers, record=call
+    )
 
 
 def _join_messages(sending: Sending, lifetime: Lifetime) -> str:

@@ -16,7 +16,7 @@ from conversations.live import publish
 from conversations.live.hub import hub
 from conversations.live.relay import Message, Relay, group_of, relay
 from conversations.log.page_version import read_versions
-from conversations.models import Conversation
+from conversations.models import Budget, Conversation
 from tests.support import people_and_turns, servers, stored_turns
 from tests.support.running_turns import ended, queue, supervising
 from tests.support.servers import Server
@@ -45,13 +45,20 @@ def _relayed(redis: Server, settings: Any) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def listening(conversation: Conversation) -> AsyncIterator[list[Message]]:
-    """Collect what the relay of this process tells others about a conversation."""
+async def listening(
+    conversation: Conversation, spent: list[Message] | None = None
+) -> AsyncIterator[list[Message]]:
+    """Collect what the relay of this process tells others about a conversation.
+
+    What it tells all processes of spending goes to `spent`.
+    """
     heard: list[Message] = []
 
     async def hear(message: Message) -> None:
         if message["type"] == "events":
             heard.append(message)
+        elif message["type"] == "spent" and spent is not None:
+            spent.append(message)
 
     async def ignore(_: Message) -> None:
         pass
@@ -70,13 +77,15 @@ async def listening(conversation: Conversation) -> AsyncIterator[list[Message]]:
         await other.stop()
 
 
-async def play(language: str | None, *behind: str) -> list[Message]:
+async def play(
+    language: str | None, *behind: str, spent: list[Message] | None = None
+) -> list[Message]:
     """Run a turn, and prompts that wait for it, for pages of another process; return the events."""
     person = await run_db(people_and_turns.person, f"p{language}")
     conversation = await run_db(
         lambda: Conversation.objects.create(owner=person, model=stored_turns.MODEL)
     )
-    async with listening(conversation) as heard, supervising() as supervisor:
+    async with listening(conversation, spent) as heard, supervising() as supervisor:
         # Not before: the supervisor starts what it finds.
         turn = await queue("Hello", conversation)
         for text in behind:
@@ -110,6 +119,20 @@ async def test_so_is_the_turn_that_waited_for_its_end(settings: Any) -> None:
         told = await play("es", "And then?")
     assert told[-1]["events"] == [["TurnClosed", {"turn": 2}]]
     assert told[-1]["rendered"][1] == "es"
+
+
+@pytest.mark.usefixtures("_relayed")
+async def test_all_are_told_of_spending_that_a_budget_counts(settings: Any) -> None:
+    unlimited, limited = list[Message](), list[Message]()
+    with server.start(pace=0) as emulator:
+        settings.ANTHROPIC_BASE_URL, settings.AGENTWEB_TITLE_MODEL = emulator.url, "off"
+        await play("de", spent=unlimited)
+        site = {"scope": "site", "kind": "per_member", "unit": "money", "period": "day"}
+        await run_db(lambda: Budget.objects.create(**site, limit=1_000_000))
+        await play("es", spent=limited)
+    assert unlimited == []
+    assert limited
+    assert len({one["owner"] for one in limited}) == 1
 
 
 @pytest.mark.usefixtures("_relayed")
