@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -105,7 +105,12 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
 
 def list_unclaimed_proposals() -> list[int]:
     """Return the requests that no process has claimed: their wake-up is on its way, or was lost."""
-    return list(Proposal.objects.filter(_UNCLAIMED).order_by("pk").values_list("pk", flat=True))
+    return list(filter_unclaimed_proposals().order_by("pk").values_list("pk", flat=True))
+
+
+def filter_unclaimed_proposals() -> QuerySet[Proposal]:
+    """Return the requests of `list_unclaimed_proposals`."""
+    return Proposal.objects.filter(_UNCLAIMED)
 
 
 def claim_proposal(*, proposal_id: int) -> bool:
@@ -215,10 +220,15 @@ def build_change(conversation: Conversation, proposal: Proposal) -> Change:
 
 def expire_proposals(*, everything: bool = False, now: datetime | None = None) -> int:
     """Mark requests of dead processes as failed; with `everything`, all open ones."""
+    return filter_expired_proposals(everything=everything, now=now).update(reason=_EXPIRED)
+
+
+def filter_expired_proposals(
+    *, everything: bool = False, now: datetime | None = None
+) -> QuerySet[Proposal]:
+    """Return the requests that `expire_proposals` marks."""
     rows = Proposal.objects.filter(text="", reason="")
-    if not everything:
-        rows = rows.filter(_is_late(now or Now()))
-    return rows.update(reason=_EXPIRED)
+    return rows if everything else rows.filter(_is_late(now or Now()))
 
 
 def _is_late(now: datetime | Now) -> Q:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -135,10 +136,15 @@ def expire_approvals(*, turn_id: int) -> Turn | None:
 
 def list_turns_with_late_questions() -> list[int]:
     """Return the keys of turns with questions that have expired."""
-    late = Approval.objects.filter(
+    late = filter_late_questions().order_by("call__turn_id")
+    return list(late.values_list("call__turn_id", flat=True).distinct())
+
+
+def filter_late_questions() -> QuerySet[Approval]:
+    """Return the questions that have expired while their turns wait for an answer."""
+    return Approval.objects.filter(
         decision=None, expires_at__lte=Now(), call__turn__state="approval_wait"
     )
-    return list(late.order_by("call__turn_id").values_list("call__turn_id", flat=True).distinct())
 
 
 def _join_sources(sources: Sequence[str]) -> str:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.db import connection
-from django.utils import timezone
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from conversations.agent.ports import Ending, Refused
 from conversations.budgets.admission import build_inactive_refusal
@@ -74,14 +75,22 @@ def close_lost_side_calls(
     With `recent` only those of the last days are looked for, so that the sweep does not read every
     call there ever was.
     """
+    rows = filter_lost_side_calls(everything=everything, recent=recent, now=now)
+    return sum(_close_lost(key) for key in list(rows.values_list("pk", flat=True)))
+
+
+def filter_lost_side_calls(
+    *, everything: bool = False, recent: bool = False, now: datetime | None = None
+) -> QuerySet[ApiCall]:
+    """Return the calls that `close_lost_side_calls` closes."""
     # The only open calls of an ended turn are side calls.
     rows = ApiCall.objects.filter(result=None).exclude(turn__state__in=LIVE)
     if recent:
-        rows = rows.filter(sent_at__gte=(now or timezone.now()) - RECENT)
+        rows = rows.filter(sent_at__gte=(now or Now()) - RECENT)
     if not everything:
         waited = timedelta(seconds=conf.attempt_seconds) + GRACE
-        rows = rows.filter(sent_at__lt=(now or timezone.now()) - waited)
-    return sum(_close_lost(key) for key in list(rows.values_list("pk", flat=True)))
+        rows = rows.filter(sent_at__lt=(now or Now()) - waited)
+    return rows
 
 
 @transact

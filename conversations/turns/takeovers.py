@@ -39,10 +39,11 @@ NOT_RUN = "Not run: the turn ended before this tool was started."
 
 def list_expired_turns(*, everything: bool = False) -> list[int]:
     """Return the turns whose lease has expired; with `everything`, all with a worker."""
-    return list(_filter_expired(everything=everything).values_list("pk", flat=True))
+    return list(filter_expired_turns(everything=everything).values_list("pk", flat=True))
 
 
-def _filter_expired(*, everything: bool) -> QuerySet[Turn]:
+def filter_expired_turns(*, everything: bool = False) -> QuerySet[Turn]:
+    """Return the turns of `list_expired_turns`."""
     # By the database's clock, like the leases: the clocks of processes may differ.
     turns = Turn.objects.filter(IS_LIVE, state__in=_INTERRUPTIBLE).exclude(lease_until=None)
     return turns if everything else turns.filter(lease_until__lt=Now())
@@ -50,9 +51,13 @@ def _filter_expired(*, everything: bool) -> QuerySet[Turn]:
 
 def list_claimable_turns() -> list[int]:
     """Return the turns that wait for a worker, oldest first."""
-    rows = Turn.objects.filter(IS_LIVE, Q(state="queued") | RELEASED)
     # Sorted here: to have them in order SQLite would read all turns by their keys.
-    return sorted(rows.values_list("pk", flat=True))
+    return sorted(filter_claimable_turns().values_list("pk", flat=True))
+
+
+def filter_claimable_turns() -> QuerySet[Turn]:
+    """Return the turns of `list_claimable_turns`."""
+    return Turn.objects.filter(IS_LIVE, Q(state="queued") | RELEASED)
 
 
 @transact
@@ -60,7 +65,7 @@ def take_over_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
     """Take a turn from a dead worker and release or end it; None if its worker lives."""
     # Without a key lock: whoever has locked the conversation may be inserting a row that references
     # the turn.
-    rows = _filter_expired(everything=everything).select_for_update(no_key=True)
+    rows = filter_expired_turns(everything=everything).select_for_update(no_key=True)
     turn = rows.filter(pk=turn_id).first()
     if turn is None:
         return None
