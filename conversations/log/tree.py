@@ -91,10 +91,10 @@ def build_path_condition(
     return _Among(F(turn), ids)
 
 
-def write_path_query(conversation: Conversation, end: int) -> tuple[str, list[int]]:
+def write_path_query(conversation: Conversation, end: int, most: int) -> tuple[str, list[int]]:
     """Write the condition on a turn's id that `build_path_condition` states, and its values."""
     among = "= ANY(ARRAY({}))" if connection.vendor == "postgresql" else "IN ({})"
-    return among.format(complete_path_query(_PATH)), [conversation.pk, end, 0, 0, ALL_TURNS]
+    return among.format(complete_path_query(_PATH)), [conversation.pk, end, 0, 0, most]
 
 
 def add_zone(value: datetime) -> datetime:

@@ -29,7 +29,7 @@ from conversations.log.loaded_path import (
     load_path_from,
     save_checkpoint_if_due,
 )
-from conversations.log.tree import add_zone, write_path_query
+from conversations.log.tree import ALL_TURNS, add_zone, write_path_query
 from conversations.models import Conversation, Decision, Transformation
 from conversations.models import Message as MessageRow
 
@@ -203,7 +203,15 @@ def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation,
 
 
 def _list_replies(conversation: Conversation, end: int) -> list[Reply]:
-    path, values = write_path_query(conversation, end)
+    """Return the last replies of the last MOST_REPLIES turns, which nearly always have some; where
+    none has, of all turns.
+    """
+    last = _fetch_replies(conversation, end, MOST_REPLIES)
+    return last or _fetch_replies(conversation, end, ALL_TURNS)
+
+
+def _fetch_replies(conversation: Conversation, end: int, most: int) -> list[Reply]:
+    path, values = write_path_query(conversation, end, most)
     with connection.cursor() as cursor:
         cursor.execute(_REPLIES.format(path=path), [conversation.pk, *values, MOST_REPLIES])
         return [Reply(add_zone(sent_at), *row) for sent_at, *row in cursor.fetchall()]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import override_settings
 
 from conversations.agent.ports import Finish
@@ -21,6 +19,7 @@ from conversations.reductions import manual_changes
 from conversations.transcript import meter as meters
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
+from tests.support.database_steps import count_steps
 from tests.support.reduced_conversations import import_talk
 
 pytestmark = pytest.mark.django_db
@@ -147,18 +146,6 @@ def test_it_takes_no_more_work_for_more_calls() -> None:
         assert meters.read_meter(conversation).calls == size
     # A tree of twice as many rows may be one level deeper.
     assert found[1] < found[0] + 10, found
-
-
-def count_steps(work: Callable[[], object]) -> int:
-    """Return the instructions that SQLite runs, most of them for each row that it reads."""
-    steps: list[None] = []
-    own = connection.connection
-    own.set_progress_handler(lambda: steps.append(None), 1)
-    try:
-        work()
-    finally:
-        own.set_progress_handler(None, 1)
-    return len(steps)
 
 
 @pytest.mark.parametrize(("window", "percent"), [(1_000_000, 10), (200_000, 50), (64_000, 50)])
