@@ -65,7 +65,7 @@ def list_originals(messages: Iterable[Message]) -> Iterator[tuple[int, SearchedO
         blocks = [block.value for block in message.blocks]
         if message.kind == "prompt":
             texts = [text for value in blocks for text in read_texts(value)]
-            yield at, searched_originals.read_prompt(message.seq, "\n\n".join(texts))
+            yield at, searched_originals.read_prompt(message.seq, "\n\n".join(texts), blocks)
         else:
             for one in searched_originals.read_other(message.seq, blocks, labels):
                 yield at, one

@@ -59,8 +59,8 @@ def _read_path(conversation: Conversation) -> Iterator[SearchedOriginal]:
     path, labels = build_path_condition("turn", conversation), dict[str, str]()
     messages = Message.objects.filter(path, conversation=conversation).order_by("seq")
     for message in iterate_decodable(messages, _CHUNK):
+        blocks = read_blocks(message.content)
         if message.kind == Message.Kind.PROMPT:
-            yield searched_originals.read_prompt(message.seq, read_message_text(message))
+            yield searched_originals.read_prompt(message.seq, read_message_text(message), blocks)
         else:
-            blocks = read_blocks(message.content)
             yield from searched_originals.read_other(message.seq, blocks, labels)

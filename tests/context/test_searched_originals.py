@@ -25,13 +25,17 @@ def call(use: str, name: str, **tool_input: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": use, "name": name, "input": tool_input}
 
 
+def prompt(seq: int, text: str) -> SearchedOriginal:
+    return read_prompt(seq, text, [{"type": "text", "text": text}])
+
+
 def result(id: str, content: Any, kind: str = "tool_result") -> dict[str, Any]:
     return {"type": kind, "tool_use_id": id, "content": content}
 
 
 def test_a_prompt_is_found_by_its_words_and_weighs_fully() -> None:
-    one = read_prompt(4, "herons")
-    assert one == SearchedOriginal("msg_4", "what the user wrote", "herons")
+    one = prompt(4, "herons")
+    assert one == SearchedOriginal("msg_4", "what the user wrote", "herons", typed="herons")
     assert (one.searched, one.weight) == ("what the user wrote\nherons", 1.0)
 
 
@@ -55,7 +59,7 @@ def test_inputs_and_results_are_labelled_by_their_call() -> None:
 
 def test_the_context_is_the_last_answer_with_its_inputs_or_a_prompt_newest_first() -> None:
     labels: dict[str, str] = {}
-    asked = read_prompt(1, "Count the herons.")
+    asked = prompt(1, "Count the herons.")
     said = [{"type": "text", "text": "I look."}, call("toolu_1", "read_file", path="a.txt")]
     look = [*read_other(2, said, labels), *read_other(3, [result("toolu_1", "x")], labels)]
     searched = [{"type": "text", "text": "And more?"}, call("toolu_2", "recall", query="file")]
@@ -67,7 +71,20 @@ def test_the_context_is_the_last_answer_with_its_inputs_or_a_prompt_newest_first
     # What the answer says beside the search itself is newer.
     assert write_context([asked, *look, *recall]) == "And more?"
     assert write_context([*look, *read_other(4, searched[1:], labels)]) == "path: a.txt\nI look."
-    assert len(write_context([read_prompt(1, "x" * 9_000)])) == 300
+    assert write_context([prompt(1, "a" * 9_000 + "z" * 9_000)]) == f"{'a' * 150}\n{'z' * 150}"
+
+
+def test_the_context_has_what_the_user_typed_and_not_the_files_before_it() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "larks " * 90}
+    blocks = [
+        {"type": "document", "source": source, "title": "a.txt"},
+        {"type": "text", "text": "Count the herons."},
+    ]
+    text = f'[document, "a.txt"]\n{source["data"]}\n\nCount the herons.'
+    one = read_prompt(1, text, blocks)
+    assert (one.text, write_context([one])) == (text, "Count the herons.")
+    only_file = read_prompt(1, "[document]\nlarks", blocks[:1])
+    assert write_context([only_file]) == "[document]\nlarks"
 
 
 def test_what_a_view_shows_as_a_whole_is_known_and_weighs_less() -> None:

@@ -27,9 +27,10 @@ _COPIES = "recall"
 #: than the inputs of its calls.
 _INPUT_WEIGHT, _ANSWER_WEIGHT = 0.7, 0.5
 #: Factor of the weight of an original that is in view as a whole.
-SHOWN_WEIGHT = 0.3
+SHOWN_WEIGHT = 0.5
 _ANSWER, _PROMPT = "what you wrote", "what the user wrote"
-#: Characters of an input or a text that are a search's context.
+#: Characters of an input or a text that are a search's context: half from each end, since what is
+#: asked stands before or behind what was pasted.
 _CONTEXT = 300
 
 #: Characters from which two equal texts are the same original, not a short word like "done".
@@ -40,13 +41,15 @@ _SAME = 200
 class SearchedOriginal:
     """An original that can be found, by the words of its label and its text.
 
-    `is_shown`: the model has it in view as a whole.
+    `is_shown`: the model has it in view as a whole. `typed`: of a prompt, its text without that of
+    its files, which stands before it.
     """
 
     id: str
     label: str
     text: str
     is_shown: bool = False
+    typed: str = ""
 
     @property
     def searched(self) -> str:
@@ -71,12 +74,17 @@ def write_context(originals: Sequence[SearchedOriginal]) -> str:
     said: list[str] = []
     for one in reversed(originals):
         if one.id.endswith(INPUT) or one.label in {_ANSWER, _PROMPT}:
-            said.append(one.text[:_CONTEXT])
+            said.append(_read_ends(one.typed or one.text))
         elif said:
             break
         if one.label == _PROMPT:
             break
     return "\n".join(said)
+
+
+def _read_ends(text: str) -> str:
+    half = _CONTEXT // 2
+    return text if len(text) <= _CONTEXT else f"{text[:half]}\n{text[-half:]}"
 
 
 def list_shown_ids(view: View) -> frozenset[str]:
@@ -98,8 +106,10 @@ def _read_shown(found: set[str], message: Message) -> None:
             found.add(str(block.value["tool_use_id"]))
 
 
-def read_prompt(seq: int, text: str) -> SearchedOriginal:
-    return SearchedOriginal(f"msg_{seq}", _PROMPT, text)
+def read_prompt(seq: int, text: str, blocks: Iterable[dict[str, Any]]) -> SearchedOriginal:
+    """Return a prompt, of its text with that of its files and of its blocks."""
+    typed = "\n\n".join(str(block["text"]) for block in blocks if block["type"] == "text")
+    return SearchedOriginal(f"msg_{seq}", _PROMPT, text, typed=typed)
 
 
 def read_other(
