@@ -134,10 +134,10 @@ class FactSearch:
             ranking.add(one.id, text, one.weight, one.marks)
             if fact.text in one.text:
                 holding |= dict.fromkeys(self._list_ids(at, one), one.text)
-        first = ranking.list_best(MOST_FOUND)
+        rows = ranking.list_all()
+        first = choose_distinct(rows, MOST_FOUND)
         least = SHOWN_WEIGHT * first[-1].score if first else 0.0
-        rows = (row for row in ranking.list_all() if row.score >= least)
-        return _Searched(query, holding, tuple(rows))
+        return _Searched(query, holding, tuple(row for row in rows if row.score >= least))
 
     def _list_ids(self, at: int, one: SearchedOriginal) -> Iterator[str]:
         """Yield the ids of an original: its own, and that of its message."""

@@ -37,6 +37,14 @@ def test_a_query_that_says_something_is_not_changed_by_what_was_said() -> None:
         assert best(query, *texts, context="The larks?") == best(query, *texts)
 
 
+def test_a_folder_of_many_parts_says_little() -> None:
+    folder = "srv/build/vendor/lib/tools"
+    texts = [f"read /{folder}/{name}.py" for name in ("heron", *["rains"] * 9)]
+    texts += ["read a note"] * 11
+    assert best(f"read /{folder}/", *texts) == [9, 8, 7]
+    assert best(f"read /{folder}/", *texts, context="The heron?")[0] == 0
+
+
 def test_what_was_said_finds_nothing_that_the_query_does_not() -> None:
     assert 22 not in best("note", *NOTES, "heron", most=30, context="heron")
     assert best("zebra", *NOTES, context="heron") == best("note", context="heron") == []
@@ -125,6 +133,36 @@ def test_a_word_of_another_script_is_searched_without_what_korean_or_thai_adds_t
 
 def test_what_an_agent_announces_is_no_word_of_a_search() -> None:
     assert read_words("Now let me look at the parser, which may need it") == ("parser",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [("invoices", "an invoice"), ("Rechnungen", "eine Rechnung"), ("Übersicht", "U\u0308bersicht")],
+)
+def test_a_word_that_no_text_has_is_searched_in_another_form(asked: str, text: str) -> None:
+    assert best(asked, "nothing", text) == [1]
+    assert best(asked, text, f"{asked}, exactly") == [1]
+    assert best("zebra", "zebu") == []
+
+
+def find_passage(query: str, text: str) -> str:
+    ranking = Ranking(query)
+    for key in "xyz":
+        ranking.add(key, "services, files")
+    ranking.add("a", text)
+    return next(row.passage for row in ranking.list_all() if row.key == "a")
+
+
+def test_the_passage_is_where_the_rare_words_stand() -> None:
+    text = f"services, files {'- ' * 400}herons{' -' * 40}"
+    assert "herons" in find_passage("services files herons", text)
+
+
+def test_the_passage_shows_all_words_that_it_is_chosen_for() -> None:
+    text = f"{'- ' * 100}heron{' -' * 175}nests {'- ' * 400}nests {'- ' * 40}heron{' -' * 200}"
+    found = find_passage("heron nests", text)
+    assert "heron" in found
+    assert "nests" in found
 
 
 def test_the_passage_is_where_the_words_stand() -> None:

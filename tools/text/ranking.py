@@ -12,6 +12,8 @@ share a mark (the input and the result of one call, the same file read again) ar
 copies do not take the place of others; so are near copies that the query does not tell apart (other
 versions of a file), which the entry names.
 
+A word that no text has is searched by its beginning, so that "invoices" finds an invoice.
+
 A query may say so little that most texts have its words ("read", a folder). Then words of its
 context, as the caller knows them, rank these texts, weakly: they find none that the query does not.
 
@@ -25,8 +27,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from unicodedata import normalize
 
 from tools.text.lower_case import lower_text
 
@@ -34,10 +37,13 @@ from tools.text.lower_case import lower_text
 MOST_WORDS, MOST_CHARS = 80, 1_000
 #: The parameters k1 and b of BM25: saturation of repeated words, and the weight of length.
 _SATURATION, _LENGTH = 1.2, 0.2
-#: Characters of a passage, and places at which a passage is tried for each word.
-_PASSAGE, _PLACES = 400, 40
+#: Characters of a passage and of what it shows before the first word; places at which a passage is
+#: tried for each word.
+_PASSAGE, _BEFORE, _PLACES = 400, 80, 40
 #: The weight of the best passage relative to the whole text.
 _PASSAGE_SHARE = 0.3
+#: Sums of the same weights may differ by so much.
+_ROUNDING = 1e-9
 #: The words of a query say little if together they weigh less than this share of a word that only
 #: one text has: as much as one word that the square root of all texts have.
 _LITTLE = 0.25
@@ -54,6 +60,10 @@ _WORD = re.compile(r"[^\W_]+")
 #: Where a word in mixed case has parts; shorter parts say nothing.
 _CASE = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SHORTEST_PART = 3
+#: A word of letters alone, which may have an ending; characters that are tried as its ending, and
+#: the percentage of the word, and the characters, that stay of it.
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LONGEST_ENDING, _STEM, _SHORTEST_STEM = 3, 60, 4
 #: Scripts without spaces between words: kana, Han with its signs 々〆〇, and Thai and Hangul.
 _KATAKANA, _HAN = "\u30a0-\u30ff", "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff"
 _OTHERS = "\u0e00-\u0e7f\uac00-\ud7af"
@@ -99,15 +109,14 @@ class RankedText:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
+    """A text with a word of the query, and how often it has each word."""
+
     key: str
     weight: float
     marks: tuple[Hashable, ...]
     text: str
+    lowered: str = field(repr=False)
     counts: tuple[int, ...]
-    #: The words of the best passage, and where it begins.
-    passage_words: frozenset[int]
-    start: int
-    passage: str
 
 
 def rank_texts(
@@ -162,24 +171,14 @@ class Ranking:
     """
 
     def __init__(self, query: str, context: str = "") -> None:
-        self.words = read_words(query)
-        self._context = context
-        self._added: list[tuple[str, str, float]] = []
-        self._found: list[_Counted] = []
-        self._chars = 0
+        self._query, self._context = normalize("NFC", query), context
+        self._added: list[tuple[str, str, float, tuple[Hashable, ...]]] = []
 
     def add(
         self, key: str, text: str, weight: float = 1.0, marks: tuple[Hashable, ...] = ()
     ) -> None:
-        """Count the words of the query in a text; its score is multiplied by `weight`."""
-        self._added.append((key, text, weight))
-        self._chars += len(text)
-        lowered = lower_text(text)
-        counts = tuple(lowered.count(word) for word in self.words)
-        if any(counts):
-            start, words = _find_passage(lowered, self.words)
-            passage = " ".join(text[start : start + _PASSAGE].split())
-            self._found.append(_Counted(key, weight, marks, text, counts, words, start, passage))
+        """Add a text; its score is multiplied by `weight`."""
+        self._added.append((key, text, weight, marks))
 
     def list_best(self, most: int) -> list[RankedText]:
         """Return the best texts, best first, of those that are copies only the best."""
@@ -187,30 +186,28 @@ class Ranking:
 
     def list_all(self) -> list[RankedText]:
         """Return all texts with a word of the query, best first; of equal ones the last first."""
-        weights = self._weigh_words()
-        added = self._score_context(sum(weights))
-        usual = max(1.0, self._chars / max(1, len(self._added)))
-        rows = [
-            RankedText(
-                one.key,
-                self._score(one, weights, usual) + added.get(one.key, 0.0),
-                one.start,
-                one.passage,
-                one.marks,
-                one.text,
-                tuple(map(bool, one.counts)),
-            )
-            for one in reversed(self._found)
-        ]
+        texts = [lower_text(text) for _, text, *_ in self._added]
+        forms = {word: _find_form(word, texts) for word in read_words(self._query)}
+        words = tuple(dict.fromkeys(forms.values()))
+        found = list(self._count_words(words, texts))
+        weights = self._weigh_words(words, found)
+        added = self._score_context(_weigh_query(self._query, forms, weights)) if found else {}
+        usual = max(1.0, sum(map(len, texts)) / max(1, len(texts)))
+        rows = [_rank_text(one, weights, usual, added.get(one.key, 0.0)) for one in reversed(found)]
         return sorted(rows, key=lambda row: -row.score)
 
-    def _weigh_words(self) -> list[float]:
+    def _count_words(self, words: tuple[str, ...], texts: list[str]) -> Iterator[_Counted]:
+        """Yield the texts that have any of the words."""
+        for (key, text, weight, marks), lowered in zip(self._added, texts, strict=True):
+            counts = tuple(lowered.count(word) for word in words)
+            if any(counts):
+                yield _Counted(key, weight, marks, text, lowered, counts)
+
+    def _weigh_words(self, words: tuple[str, ...], found: list[_Counted]) -> dict[str, float]:
         """Return the weight of each word; one that no text has tells nothing apart."""
-        with_word = [0] * len(self.words)
-        for one in self._found:
-            for at, count in enumerate(one.counts):
-                with_word[at] += count > 0
-        return [self._weigh(n) if n else 0.0 for n in with_word]
+        have = [sum(one.counts[at] > 0 for one in found) for at in range(len(words))]
+        weights = (self._weigh(count) if count else 0.0 for count in have)
+        return dict(zip(words, weights, strict=True))
 
     def _weigh(self, with_word: int) -> float:
         """Return the squared inverse document frequency of a word that so many texts have."""
@@ -218,40 +215,73 @@ class Ranking:
 
     def _score_context(self, said: float) -> dict[str, float]:
         """Return what the context adds to each key: the less, the more the query itself says."""
-        share = 1 - said / (_LITTLE * self._weigh(1)) if self._context and self._found else 0.0
+        share = 1 - said / (_LITTLE * self._weigh(1)) if self._context else 0.0
         if share <= 0:
             return {}
         ranking = Ranking(self._context)
-        for key, text, weight in self._added:
+        for key, text, weight, _ in self._added:
             ranking.add(key, text, weight)
         return {row.key: _CONTEXT_WEIGHT * share * row.score for row in ranking.list_all()}
 
-    @staticmethod
-    def _score(one: _Counted, weights: list[float], usual: float) -> float:
-        damped = _SATURATION * (1 - _LENGTH + _LENGTH * len(one.text) / usual)
-        whole = sum(
-            weight * count * (_SATURATION + 1) / (count + damped)
-            for weight, count in zip(weights, one.counts, strict=True)
-        )
-        passage = sum(weights[at] for at in one.passage_words)
-        return one.weight * (whole + _PASSAGE_SHARE * passage)
+
+def _rank_text(one: _Counted, weights: dict[str, float], usual: float, added: float) -> RankedText:
+    """Score a text among texts that usually have so many characters; `added` is of the context."""
+    damped = _SATURATION * (1 - _LENGTH + _LENGTH * len(one.text) / usual)
+    whole = sum(
+        weight * count * (_SATURATION + 1) / (count + damped)
+        for weight, count in zip(weights.values(), one.counts, strict=True)
+    )
+    start, said = _find_passage(one.lowered, weights)
+    score = one.weight * (whole + _PASSAGE_SHARE * said) + added
+    passage = " ".join(one.text[start : start + _PASSAGE].split())
+    has = tuple(map(bool, one.counts))
+    return RankedText(one.key, score, start, passage, one.marks, one.text, has)
 
 
 def read_words(query: str) -> tuple[str, ...]:
-    """Return the search terms of a query: tokens as they are written, and the words in them.
+    """Return the search terms of a query: tokens as they are written, and the words in them."""
+    found = [word for terms in _list_names(query) for word in terms]
+    words = dict.fromkeys(word for word in found if word not in _COMMON)
+    return tuple([*(words or dict.fromkeys(found))][:MOST_WORDS])
 
-    Of a script without spaces a token is a sentence, so only its parts are terms.
+
+def _list_names(query: str) -> Iterator[tuple[str, ...]]:
+    """Yield the terms of each token of a query, which are forms of one name.
+
+    Of a script without spaces a token is a sentence, so each of its parts is a name of its own.
     """
-    found: dict[str, None] = {}
     for token in _TOKEN.findall(query[:MOST_CHARS]):
         stripped = token.strip(".:!?…/\\")
         parts = [part for word in _WORD.findall(stripped) for part in _split_word(word)]
-        is_term = len(parts) > 1 and not _SPACELESS.search(stripped)
-        for word in (lower_text(stripped), *parts) if is_term else parts:
-            if len(word) > 1 or _SPACELESS.match(word):
-                found[word] = None
-    words = [word for word in found if word not in _COMMON]
-    return tuple((words or list(found))[:MOST_WORDS])
+        terms = [word for word in parts if len(word) > 1 or _SPACELESS.match(word)]
+        if _SPACELESS.search(stripped):
+            yield from ((word,) for word in terms)
+        elif len(parts) > 1:
+            yield (lower_text(stripped), *terms)
+        else:
+            yield tuple(terms)
+
+
+def _weigh_query(query: str, forms: dict[str, str], weights: dict[str, float]) -> float:
+    """Return how much a query says: of each name what its rarest term does.
+
+    A long path would else say the more, the more folders are in it, though all texts have them.
+    """
+    return sum(
+        max((weights[forms[word]] for word in terms if word in forms), default=0.0)
+        for terms in dict.fromkeys(_list_names(query))
+    )
+
+
+def _find_form(word: str, texts: Sequence[str]) -> str:
+    """Return the form of a word that texts have: the word, with its accents as characters of their
+    own (names of files on macOS), or its longest beginning.
+    """
+    forms = [word, normalize("NFD", word)]
+    if _LETTERS.fullmatch(word) and not _SPACELESS.search(word):
+        shortest = max(_SHORTEST_STEM, -(-len(word) * _STEM // 100), len(word) - _LONGEST_ENDING)
+        forms += [word[:end] for end in range(len(word) - 1, shortest - 1, -1)]
+    return next((form for form in forms if any(form in text for text in texts)), word)
 
 
 def _split_word(word: str) -> Iterable[str]:
@@ -276,28 +306,30 @@ def _split_run(run: str) -> Iterable[str]:
     return [run[at : at + 2] for at in range(len(run) - 1)]
 
 
-def _find_passage(lowered: str, words: tuple[str, ...]) -> tuple[int, frozenset[int]]:
-    """Return where the passage with the most of the words begins, and which words it has."""
-    places: list[tuple[int, int]] = []
-    for at, word in enumerate(words):
+def _find_passage(lowered: str, words: dict[str, float]) -> tuple[int, float]:
+    """Return where the passage begins whose words weigh most together, and what they weigh."""
+    places: list[tuple[int, str]] = []
+    for word in words:
         place = lowered.find(word)
         for _ in range(_PLACES):
             if place < 0:
                 break
-            places.append((place, at))
+            places.append((place, word))
             place = lowered.find(word, place + _PASSAGE // 4)
     places.sort()
-    best, start, first = 0, 0, 0
-    inside: Counter[int] = Counter()
-    words_there: frozenset[int] = frozenset()
-    for place, at in places:
-        inside[at] += 1
-        while place >= places[first][0] + _PASSAGE:
-            inside[places[first][1]] -= 1
-            inside += Counter()
+    start, best, said, first = 0, 0.0, 0.0, 0
+    inside: Counter[str] = Counter()
+    for place, word in places:
+        inside[word] += 1
+        said += words[word] if inside[word] == 1 else 0.0
+        # It shows a little text before its first word, and the last word as a whole.
+        while places[first][0] < min(place, place + len(word) - _PASSAGE + _BEFORE):
+            left = places[first][1]
+            inside[left] -= 1
+            said -= 0.0 if inside[left] else words[left]
             first += 1
-        if len(inside) > best:
-            best, start, words_there = len(inside), places[first][0], frozenset(inside)
-    # Include a little text before it, from the beginning of a line or a word.
-    before = max(0, start - _PASSAGE // 5)
-    return (lowered.find(" ", before, start) + 1 or before, words_there)
+        if said > best + _ROUNDING:
+            best, start = said, places[first][0]
+    before = max(0, start - _BEFORE)
+    # From the beginning of a line or a word.
+    return (lowered.find(" ", before, start) + 1 or before, best)
