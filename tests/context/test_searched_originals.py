@@ -76,7 +76,7 @@ def test_the_context_is_the_last_answer_with_its_inputs_or_a_prompt_newest_first
 
 def test_the_context_has_what_the_user_typed_and_not_the_files_before_it() -> None:
     source = {"type": "text", "media_type": "text/plain", "data": "larks " * 90}
-    blocks = [
+    blocks: list[dict[str, Any]] = [
         {"type": "document", "source": source, "title": "a.txt"},
         {"type": "text", "text": "Count the herons."},
     ]
