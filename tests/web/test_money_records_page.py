@@ -16,7 +16,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from conversations.budgets.grants import set_exempt, set_limit
-from conversations.budgets.money_history import Change, Step, describe_changes, filter_history
+from conversations.budgets.money_history import (
+    DAMAGED,
+    Change,
+    Step,
+    describe_changes,
+    filter_history,
+)
 from conversations.budgets.money_records import changed_by
 from conversations.models import Budget, ModelPrice, MoneyRecord, TurnCap, User
 from tests.support import people_and_turns
@@ -97,7 +103,8 @@ def test_a_record_that_says_nothing_sane_is_listed_all_the_same() -> None:
     rare = {"group_id": 10**6, "user_id": 0, "limit": 3, "unit": "pounds", "kind": "odd"}
     MoneyRecord.objects.create(table="budget", key=950, content=json.dumps(rare), link=10**6 + 9)
     found = changes(key__gte=900)
-    assert [one.steps for one in found[:3]] == [()] * 3
+    # What is damaged is marked as that, and not as deleted.
+    assert [(one.verb, len(one.steps)) for one in found[:3]] == [("", 0)] + [(DAMAGED, 1)] * 2
     assert found[0].subject == "900"
     assert found[3].subject == "1000000"
     assert Step("limit", "–", "3") in found[3].steps
