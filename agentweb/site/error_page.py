@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from urllib.parse import urljoin
 
 from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
@@ -40,14 +41,15 @@ def not_a_page(request: HttpRequest) -> HttpResponse:
 
 
 def _find_page_above(request: HttpRequest) -> str:
-    names = request.path_info.rstrip("/").split("/")[:-1]
-    while len(names) > 1:
-        path = "/".join(names) + "/"
+    """Return the relative way to the nearest page above; the page that says it names no id."""
+    path = request.path_info
+    way = "../" if path.endswith("/") else "./"
+    while (above := urljoin(path, way)) != "/":
         with suppress(Resolver404):
-            resolve(path)
-            return path
-        names.pop()
-    return "/"
+            resolve(above)
+            return way
+        way += "../"
+    return way
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
