@@ -1,4 +1,4 @@
-"""The channel layer of channels_redis, with a line of its own to send by and a patient receiver.
+"""The channel layer of channels_redis, with a kept connection to send by and a patient receiver.
 
 `group_send` takes a connection from redis-py's pool for each message, looks after it, and waits for
 the reply before it sends the next: that takes several times as long as the message. Here one
@@ -25,8 +25,8 @@ class PipelinedLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # it has n
     def _get_layer(self) -> Any:
         layer = super()._get_layer()
         [shard] = layer._shards
-        if not isinstance(shard, _OwnConnection):
-            layer._shards = [_OwnConnection(shard.host, layer)]
+        if not isinstance(shard, _KeptConnection):
+            layer._shards = [_KeptConnection(shard.host, layer)]
         return layer
 
     async def group_send_many(self, messages: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -44,45 +44,47 @@ class PipelinedLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # it has n
         )
 
 
-class _OwnConnection(RedisSingleShardConnection):  # type: ignore[misc]  # it has no types
-    """A connection whose receiver waits for its messages, and the line that messages are sent by.
+class _KeptConnection(RedisSingleShardConnection):  # type: ignore[misc]  # it has no types
+    """Its receiver waits for messages, and they are sent by one connection.
 
     Of its errors none is tried again: messages are best-effort, and the next one connects.
     """
 
-    _line: Any = None
+    _sending: Any = None
 
     async def publish_many(self, commands: Sequence[tuple[str, str, bytes]]) -> None:
         async with self._lock:
             try:
-                line = await self._demand_line()
-                await line.send_packed_command(line.pack_commands(commands))
+                connection = await self._connect()
+                await connection.send_packed_command(connection.pack_commands(commands))
                 for _ in commands:
-                    await line.read_response()
+                    await connection.read_response()
             except BaseException:
                 # Replies that are still to come are none of the next messages'.
-                await self._drop_line()
+                await self._disconnect()
                 raise
 
-    async def _demand_line(self) -> Any:
-        """Return a line that was not closed while nothing was sent."""
+    async def _connect(self) -> Any:
+        """Return the connection to send by, a new one if it was closed while nothing was sent."""
         self._ensure_redis()
-        if self._line is not None and await self._line.can_read():
-            await self._drop_line()
-        if self._line is None:
-            self._line = self._redis.connection_pool.make_connection()
+        if self._sending is not None and await self._sending.can_read():
+            await self._disconnect()
+        if self._sending is None:
+            self._sending = self._redis.connection_pool.make_connection()
             # It would be a task and a timer for each message; the sender has a limit of its own.
-            self._line.socket_timeout = None
-        return self._line
+            self._sending.socket_timeout = None
+            # Sending connects, too, but asks no sentinel for the server.
+            await self._sending.connect()
+        return self._sending
 
-    async def _drop_line(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
-            await line.disconnect(nowait=True)
+    async def _disconnect(self) -> None:
+        connection, self._sending = self._sending, None
+        if connection is not None:
+            await connection.disconnect(nowait=True)
 
     async def flush(self) -> None:
         async with self._lock:
-            await self._drop_line()
+            await self._disconnect()
         await super().flush()
 
     def _ensure_redis(self) -> None:

@@ -18,6 +18,7 @@ from agentweb import env
 from conversations.live import relay as relaying
 from conversations.live.layer import PipelinedLayer
 from conversations.live.relay import ALL, Message, Relay, group_of
+from conversations.operations.redis_address import make_channel_host
 from tests.support import servers
 from tests.support.servers import Server
 
@@ -122,6 +123,19 @@ async def test_all_messages_go_by_one_connection_that_is_kept(
     assert taken == []
 
 
+async def test_behind_sentinels_messages_go_to_the_server_that_they_name(
+    redis: Server, settings: Any
+) -> None:
+    sentinel = servers.start_sentinel(redis, "chats")
+    hosts = [make_channel_host(sentinel.url, 30)]
+    settings.CHANNEL_LAYERS["default"]["CONFIG"]["hosts"] = hosts
+    async with listening() as (one, _), listening() as (_, heard):
+        one.send(ALL, {"type": "event"})
+        await until(lambda: bool(heard) or not one.is_good)
+        assert one.is_good
+    sentinel.discard()
+
+
 async def test_a_message_after_a_connection_was_closed_is_heard(
     redis: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -151,7 +165,7 @@ async def test_a_send_that_was_given_up_leaves_no_reply_to_the_next(redis: Serve
                 await one._layer.group_send_many(message)
         await one._layer.group_send_many([(ALL, {"type": "next", "from": ""})] * 2)
         [shard] = one._layer._get_layer()._shards
-        assert not await shard._line.can_read(), "all replies were read"
+        assert not await shard._sending.can_read(), "all replies were read"
         await until(lambda: [each["type"] for each in heard][-2:] == ["next", "next"])
 
 
