@@ -19,7 +19,7 @@ from tests.support.people_and_turns import USAGE
 def create_elsewhere(lease: Lease) -> None:
     """Save the first draft in another connection, as a thread does whose turn was stopped."""
     try:
-        drafts.create_draft(lease=lease, text="Here", thinking="")
+        drafts.save_draft(lease=lease, text="Here", thinking="")
     finally:
         connection.close()
 
