@@ -55,7 +55,7 @@ class TurnDisplay:
         self._lease = lease
         #: That of the pages of another process; None where it is not known that there are any.
         self._language = language
-        #: Whether its last call held anything; until one is known, what it spends may be limited.
+        #: Whether a call of it held anything; until one is known, what it spends may be limited.
         self.moves_budgets = True
         self._scope = enter_turn_scope(
             user=lease.user_id,

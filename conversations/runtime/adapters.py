@@ -146,6 +146,7 @@ class TurnCalls:
         self.ended: EndedTurn | None = None
         self._opened = 0.0
         self._first: float | None = None
+        self._is_held = False
         self._span: Any = None
 
     async def open(self, sending: Sending) -> Sent:
@@ -169,7 +170,9 @@ class TurnCalls:
     def _open(self, sending: Sending) -> Sent:
         sent = calls.open_call(lease=self._lease, sending=sending)
         if self._display is not None:
-            self._display.moves_budgets = sent.is_held
+            # What an earlier call has cost may be shown together with this one.
+            self._is_held = self._is_held or sent.is_held
+            self._display.moves_budgets = self._is_held
             if sending.opens is not None:
                 self._display.render_next(sending.opens, conversation=sent.record.conversation)
         return sent

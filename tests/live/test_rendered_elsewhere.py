@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from channels.layers import channel_layers
 
 from agentweb.emulator import server
+from conversations.agent.events import MeterMoved, RoundOpened
+from conversations.claude.client import Claude, Deadlines
+from conversations.context.view.envelope import build_envelope
 from conversations.db import run_db
 from conversations.live import publish
 from conversations.live.hub import hub
-from conversations.live.relay import Message, Relay, group_of, relay
+from conversations.live.relay import ALL, Message, Relay, group_of, relay
+from conversations.live.turn_stream import TurnDisplay
 from conversations.log.page_version import read_versions
 from conversations.models import Budget, Conversation
+from conversations.runtime.adapters import TurnCalls
 from tests.support import people_and_turns, servers, stored_turns
 from tests.support.running_turns import ended, queue, supervising
 from tests.support.servers import Server
@@ -96,7 +102,18 @@ async def play(
         async with asyncio.timeout(60):
             while not heard or heard[-1]["events"][-1] != last:
                 await asyncio.sleep(0.01)
+        if spent is not None:
+            await hear_all(spent)
     return [one for one in heard if one["step"]]
+
+
+async def hear_all(spent: list[Message]) -> None:
+    """Wait until all that was told of spending until now is heard."""
+    relay.send(ALL, {"type": "spent", "owner": 0, "but": None})
+    async with asyncio.timeout(60):
+        while not spent or spent[-1]["owner"]:
+            await asyncio.sleep(0.01)
+    del spent[-1]
 
 
 @pytest.mark.usefixtures("_relayed")
@@ -133,6 +150,31 @@ async def test_all_are_told_of_spending_that_a_budget_counts(settings: Any) -> N
     assert unlimited == []
     assert limited
     assert len({one["owner"] for one in limited}) == 1
+
+
+@pytest.mark.usefixtures("_relayed")
+async def test_so_are_they_where_no_budget_counts_the_call_that_follows() -> None:
+    """What a call has cost is held until the next one, which may be by another model."""
+    lease, spent = await run_db(people_and_turns.started_turn), list[Message]()
+    rule = {"scope": "site", "kind": "per_member", "unit": "tokens", "model": "haiku"}
+    await run_db(lambda: Budget.objects.create(**rule, limit=1_000_000))
+    claude = Claude(api_key="sk-ant-test", base_url=None, deadlines=Deadlines())
+    display = TurnDisplay(lease)
+    calls = TurnCalls(lease, claude, display=display)
+    counted = build_envelope(model="claude-haiku-4-5", max_tokens=2_000, system="")
+    following = RoundOpened(1, 2)
+    try:
+        async with listening(await run_db(people_and_turns.conversation_of, lease), spent):
+            sent = await calls.open(await run_db(people_and_turns.sending, lease, counted))
+            await calls.close(sent, people_and_turns.complete())
+            await display.hold(MeterMoved())
+            sending = await run_db(people_and_turns.sending, lease)
+            await calls.open(replace(sending, opens=following))
+            await display.publish(following)
+            await hear_all(spent)
+    finally:
+        display.close()
+    assert [one["owner"] for one in spent] == [lease.user_id]
 
 
 @pytest.mark.usefixtures("_relayed")
