@@ -191,8 +191,10 @@
     }
     if (response.status >= 500) throw new Error("later");
     const refused = new DOMParser().parseFromString(await response.text(), "text/html").querySelector(".send-error");
-    const isGone = response.status === 404 && key === own && form.dataset.draft !== "new";
-    if (isGone) document.dispatchEvent(new Event("agentweb:gone"));
+    if (response.status === 404 && key === own && form.dataset.draft !== "new") {
+      document.dispatchEvent(new Event("agentweb:gone"));
+      return false;
+    }
     const reason = refused?.textContent ?? list.dataset.refused;
     // A chat that cannot take a message now (409) may take it later, unless its writer is there to decide.
     const isLater = response.status === 409 && !isFirst;
@@ -201,7 +203,7 @@
       note.className = "error send-error";
       note.textContent = reason;
       takeBack(entry);
-      document.querySelector("#composer-error").replaceChildren(...(isGone ? [] : [note]));
+      document.querySelector("#composer-error").replaceChildren(note);
       return false;
     }
     mark(key, entry, response.status === 409 ? { held: reason } : { refused: reason });
@@ -219,6 +221,8 @@
     later(0);
   }, true);
 
+  // What waits for a chat that was deleted goes along with the draft.
+  document.addEventListener("agentweb:gone", () => { for (const entry of read(own).reverse()) takeBack(entry); });
   addEventListener("online", () => later(0));
   document.addEventListener("htmx:wsOpen", () => later(0));
 
