@@ -270,7 +270,8 @@ def test_what_is_deleted_is_gone_at_once_and_undo_brings_it_back() -> None:
         assert client.post(path + post, {"text": "x", "title": "x"}).status_code == 404, post
     assert b"A walnut" not in client.get("/c/new/").content
     assert b"Nothing was found" in client.get("/search/?q=walnut&archived=1").content
-    assert client.post(undo[1])["Location"] == f"{path}/"
+    for _ in range(2):  # Another page may still offer it.
+        assert client.post(undo[1])["Location"] == f"{path}/"
     assert client.get(f"{path}/").status_code == 200
     assert b"Title" in client.get("/search/?q=walnut").content
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from conversations.agent.events import ChatDeleted
 from conversations.conf import conf
 from conversations.library import conversations
-from conversations.library.access import is_stored, load_owned_conversation
+from conversations.library.access import is_stored, list_owned, load_owned_conversation
 from conversations.library.erase import erase_due_conversations
 from conversations.library.shared_links import list_audiences
 from conversations.library.sidebar import build_row, load_deleted_conversation
@@ -125,8 +125,11 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @not_found_if_erased()
 def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Restore a conversation from the trash and open it."""
-    conversation = load_deleted_conversation(require_user(request), public_id)
+    """Restore a conversation from the trash and open it; one that is back already is opened."""
+    user = require_user(request)
+    if list_owned(user).filter(public_id=public_id).exists():
+        return redirect("chat", public_id)
+    conversation = load_deleted_conversation(user, public_id)
     try:
         conversations.restore_conversation(conversation=conversation)
     except conversations.LibraryError as error:
