@@ -73,7 +73,7 @@
     }
     if (!dialog.open) dialog.showModal();
     if (found) say(dialog.dataset.other);
-    else place.querySelector("input:not([type=hidden])")?.focus();
+    else place.querySelector("input:not([type=hidden]), .acts a")?.focus();
   }
 
   function done(token, socketToken) {

@@ -65,7 +65,10 @@ async def test_who_must_add_a_factor_first_loses_no_message(
     other = page.locator("#session").get_by_role("link", name="Other ways to log in")
     await expect(other).to_have_attribute("href", re.compile(r"login/\?next=%2Fc%2F.+%2F$"))
     await log_in_here(page)
-    await page.locator("#session").get_by_role("link", name="Go on").click()
+    onward = page.locator("#session").get_by_role("link", name="Go on")
+    # The button that was pressed is gone; the focus stays in the dialog.
+    await expect(onward).to_be_focused()
+    await onward.click()
     await page.wait_for_url("**/settings/security/")
     await add_app(page)
     await page.goto(where)
