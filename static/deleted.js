@@ -28,12 +28,16 @@
     localStorage.removeItem(here);
   }
   onward.addEventListener("click", () => {
+    onward.target = "";
     try {
       move("draft", (kept, written) => {
         const [old, now] = [kept, written].map((one) => JSON.parse(one));
         return JSON.stringify({ ...old, text: `${old.text}\n\n${now.text}`, id: undefined });
       });
       move("files", (kept, written) => `${kept} ${written}`);
-    } catch { /* storage is full or forbidden: what was written is still on this page */ }
+    } catch {
+      // Storage is full or forbidden: what was written is on this page alone, which stays.
+      onward.target = "_blank";
+    }
   });
 })();

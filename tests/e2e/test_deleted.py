@@ -56,7 +56,15 @@ async def test_a_page_says_at_once_that_its_chat_was_deleted_and_its_draft_has_a
     await other.goto(f"{served.url}/c/new/")
     await other.fill("#text", "For a new chat")
     await delete(other, chat)
-    await gone.get_by_role("link", name="Go on in a new chat").click()
+    onward = gone.get_by_role("link", name="Go on in a new chat")
+    # What cannot go along stays on its page.
+    await tab.evaluate("full = Storage.prototype.setItem; Storage.prototype.setItem = null")
+    async with tab.context.expect_page() as opened:
+        await onward.click()
+    await (await opened.value).close()
+    await expect(text).to_have_value("Not sent yet")
+    await tab.evaluate("Storage.prototype.setItem = full")
+    await onward.click()
     await tab.wait_for_url("**/c/new/")
     await expect(text).to_have_value("For a new chat\n\nNot sent yet")
     await expect(tab.locator("#waiting [data-file]")).to_have_count(1)
