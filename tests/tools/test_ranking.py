@@ -137,12 +137,23 @@ def test_what_an_agent_announces_is_no_word_of_a_search() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "text"),
-    [("invoices", "an invoice"), ("Rechnungen", "eine Rechnung"), ("Übersicht", "U\u0308bersicht")],
+    [
+        ("invoices", "an invoice"),
+        ("Rechnungen", "eine Rechnung"),
+        ("Überweisungen", "eine U\u0308berweisung"),
+    ],
 )
 def test_a_word_that_no_text_has_is_searched_in_another_form(asked: str, text: str) -> None:
     assert best(asked, "nothing", text) == [1]
     assert best(asked, text, f"{asked}, exactly") == [1]
     assert best("zebra", "zebu") == []
+
+
+def test_a_word_is_found_however_its_accents_are_written() -> None:
+    texts = ("Übersicht", "U\u0308bersicht", "nothing")
+    for asked in texts[:2]:
+        assert sorted(best(asked, *texts)) == [0, 1]
+    assert read_words("U\u0308bersicht") == ("übersicht",)
 
 
 def find_passage(query: str, text: str) -> str:

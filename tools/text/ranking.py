@@ -108,14 +108,19 @@ class RankedText:
 
 
 @dataclass(frozen=True, slots=True)
+class _Added:
+    key: str
+    text: str
+    lowered: str
+    weight: float
+    marks: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Counted:
     """A text with a word of the query, and how often it has each word."""
 
-    key: str
-    weight: float
-    marks: tuple[Hashable, ...]
-    text: str
-    lowered: str = field(repr=False)
+    added: _Added
     counts: tuple[int, ...]
 
 
@@ -171,14 +176,14 @@ class Ranking:
     """
 
     def __init__(self, query: str, context: str = "") -> None:
-        self._query, self._context = normalize("NFC", query), context
-        self._added: list[tuple[str, str, float, tuple[Hashable, ...]]] = []
+        self._query, self._context = query, context
+        self._added: list[_Added] = []
 
     def add(
         self, key: str, text: str, weight: float = 1.0, marks: tuple[Hashable, ...] = ()
     ) -> None:
         """Add a text; its score is multiplied by `weight`."""
-        self._added.append((key, text, weight, marks))
+        self._added.append(_Added(key, text, lower_text(text), weight, marks))
 
     def list_best(self, most: int) -> list[RankedText]:
         """Return the best texts, best first, of those that are copies only the best."""
@@ -186,22 +191,25 @@ class Ranking:
 
     def list_all(self) -> list[RankedText]:
         """Return all texts with a word of the query, best first; of equal ones the last first."""
-        texts = [lower_text(text) for _, text, *_ in self._added]
-        forms = {word: _find_form(word, texts) for word in read_words(self._query)}
-        words = tuple(dict.fromkeys(forms.values()))
-        found = list(self._count_words(words, texts))
+        texts = [one.lowered for one in self._added]
+        forms = {word: _find_forms(word, texts) for word in read_words(self._query)}
+        words = tuple(dict.fromkeys(form for found in forms.values() for form in found))
+        found = list(self._count_words(words))
         weights = self._weigh_words(words, found)
         added = self._score_context(_weigh_query(self._query, forms, weights)) if found else {}
         usual = max(1.0, sum(map(len, texts)) / max(1, len(texts)))
-        rows = [_rank_text(one, weights, usual, added.get(one.key, 0.0)) for one in reversed(found)]
+        rows = [
+            _rank_text(one, weights, usual, added.get(one.added.key, 0.0))
+            for one in reversed(found)
+        ]
         return sorted(rows, key=lambda row: -row.score)
 
-    def _count_words(self, words: tuple[str, ...], texts: list[str]) -> Iterator[_Counted]:
+    def _count_words(self, words: tuple[str, ...]) -> Iterator[_Counted]:
         """Yield the texts that have any of the words."""
-        for (key, text, weight, marks), lowered in zip(self._added, texts, strict=True):
-            counts = tuple(lowered.count(word) for word in words)
+        for one in self._added:
+            counts = tuple(one.lowered.count(word) for word in words)
             if any(counts):
-                yield _Counted(key, weight, marks, text, lowered, counts)
+                yield _Counted(one, counts)
 
     def _weigh_words(self, words: tuple[str, ...], found: list[_Counted]) -> dict[str, float]:
         """Return the weight of each word; one that no text has tells nothing apart."""
@@ -218,24 +226,25 @@ class Ranking:
         share = 1 - said / (_LITTLE * self._weigh(1)) if self._context else 0.0
         if share <= 0:
             return {}
+        # It refers to the same texts: they may be most of the memory that a search may use.
         ranking = Ranking(self._context)
-        for key, text, weight, _ in self._added:
-            ranking.add(key, text, weight)
+        ranking._added = self._added
         return {row.key: _CONTEXT_WEIGHT * share * row.score for row in ranking.list_all()}
 
 
 def _rank_text(one: _Counted, weights: dict[str, float], usual: float, added: float) -> RankedText:
     """Score a text among texts that usually have so many characters; `added` is of the context."""
-    damped = _SATURATION * (1 - _LENGTH + _LENGTH * len(one.text) / usual)
+    of = one.added
+    damped = _SATURATION * (1 - _LENGTH + _LENGTH * len(of.text) / usual)
     whole = sum(
         weight * count * (_SATURATION + 1) / (count + damped)
         for weight, count in zip(weights.values(), one.counts, strict=True)
     )
-    start, said = _find_passage(one.lowered, weights)
-    score = one.weight * (whole + _PASSAGE_SHARE * said) + added
-    passage = " ".join(one.text[start : start + _PASSAGE].split())
+    start, said = _find_passage(of.lowered, weights)
+    score = of.weight * (whole + _PASSAGE_SHARE * said) + added
+    passage = " ".join(of.text[start : start + _PASSAGE].split())
     has = tuple(map(bool, one.counts))
-    return RankedText(one.key, score, start, passage, one.marks, one.text, has)
+    return RankedText(of.key, score, start, passage, of.marks, of.text, has)
 
 
 def read_words(query: str) -> tuple[str, ...]:
@@ -250,7 +259,7 @@ def _list_names(query: str) -> Iterator[tuple[str, ...]]:
 
     Of a script without spaces a token is a sentence, so each of its parts is a name of its own.
     """
-    for token in _TOKEN.findall(query[:MOST_CHARS]):
+    for token in _TOKEN.findall(normalize("NFC", query[:MOST_CHARS])):
         stripped = token.strip(".:!?…/\\")
         parts = [part for word in _WORD.findall(stripped) for part in _split_word(word)]
         terms = [word for word in parts if len(word) > 1 or _SPACELESS.match(word)]
@@ -262,26 +271,34 @@ def _list_names(query: str) -> Iterator[tuple[str, ...]]:
             yield tuple(terms)
 
 
-def _weigh_query(query: str, forms: dict[str, str], weights: dict[str, float]) -> float:
+def _weigh_query(query: str, forms: dict[str, tuple[str, ...]], weights: dict[str, float]) -> float:
     """Return how much a query says: of each name what its rarest term does.
 
     A long path would else say the more, the more folders are in it, though all texts have them.
     """
     return sum(
-        max((weights[forms[word]] for word in terms if word in forms), default=0.0)
+        max((weights[form] for word in terms for form in forms.get(word, ())), default=0.0)
         for terms in dict.fromkeys(_list_names(query))
     )
 
 
-def _find_form(word: str, texts: Sequence[str]) -> str:
-    """Return the form of a word that texts have: the word, with its accents as characters of their
-    own (names of files on macOS), or its longest beginning.
+def _find_forms(word: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the forms of a word that texts have: the word, or its longest beginning; each also
+    with its accents as characters of their own (names of files on macOS).
     """
-    forms = [word, normalize("NFD", word)]
+    for form in _list_beginnings(word):
+        spelt = dict.fromkeys((form, normalize("NFD", form)))
+        if found := tuple(each for each in spelt if any(each in text for text in texts)):
+            return found
+    return (word,)
+
+
+def _list_beginnings(word: str) -> Iterator[str]:
+    """Yield a word, and its beginnings without a possible ending, longest first."""
+    yield word
     if _LETTERS.fullmatch(word) and not _SPACELESS.search(word):
         shortest = max(_SHORTEST_STEM, -(-len(word) * _STEM // 100), len(word) - _LONGEST_ENDING)
-        forms += [word[:end] for end in range(len(word) - 1, shortest - 1, -1)]
-    return next((form for form in forms if any(form in text for text in texts)), word)
+        yield from (word[:end] for end in range(len(word) - 1, shortest - 1, -1))
 
 
 def _split_word(word: str) -> Iterable[str]:
