@@ -52,7 +52,7 @@ def test_what_was_said_finds_nothing_that_the_query_does_not() -> None:
 
 def test_words_in_one_place_come_before_words_that_are_scattered() -> None:
     filler = "nothing of it here " * 60
-    assert best("deadline offer", f"deadline {filler} offer", f"offer deadline {filler}")[0] == 1
+    assert best("deadline offer", f"offer deadline {filler}", f"deadline {filler} offer")[0] == 0
 
 
 def test_paths_names_and_their_parts_are_found() -> None:
@@ -169,11 +169,18 @@ def test_the_passage_is_where_the_rare_words_stand() -> None:
     assert "herons" in find_passage("services files herons", text)
 
 
-def test_the_passage_shows_all_words_that_it_is_chosen_for() -> None:
-    text = f"{'- ' * 100}heron{' -' * 175}nests {'- ' * 400}nests {'- ' * 40}heron{' -' * 200}"
+@pytest.mark.parametrize("between", [157, 175])
+def test_the_passage_shows_all_words_that_it_is_chosen_for(between: int) -> None:
+    far = f"heron{' -' * between} nests {'- ' * 400}"
+    text = f"{'- ' * 100}{far}nests {'- ' * 40}heron{' -' * 400}{far}"
     found = find_passage("heron nests", text)
     assert "heron" in found
     assert "nests" in found
+
+
+def test_a_word_may_be_longer_than_a_passage() -> None:
+    word = "heron" * 99
+    assert "heron" * 60 in find_passage(word, f"{'- ' * 400}{word}")
 
 
 def test_the_passage_is_where_the_words_stand() -> None:
