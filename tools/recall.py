@@ -10,8 +10,9 @@ of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
+from unicodedata import normalize
 
 from tools.framework.clean_text import quote
 from tools.framework.errors import InputError, UnknownOriginalError
@@ -100,16 +101,23 @@ def show_matches(id: str, original: str, start: int, length: int, matching: str)
 
 def _find_lines(original: str, start: int, matching: str) -> Iterator[tuple[int, str]]:
     """Yield the offset of each match and its numbered line, or parts of a line that is long."""
-    wanted = lower_text(matching)
+    spelt = (matching, normalize("NFC", matching), normalize("NFD", matching))
+    wanted = tuple(dict.fromkeys(map(lower_text, spelt)))
     number = original.count("\n", 0, start) + 1
     for line in original[start:].split("\n"):
         lowered, shown_to = lower_text(line), 0
-        while (at := lowered.find(wanted, shown_to)) >= 0:
-            end = at + len(wanted)
+        while found := _find_first(lowered, wanted, shown_to):
+            at, end = found
             yield start + at, f"{number}: {_clip_line(line, at, end)}"
             shown_to = max(end, end + AROUND if len(line) > LONGEST_LINE else len(line))
         start += len(line) + 1
         number += 1
+
+
+def _find_first(line: str, wanted: Iterable[str], start: int) -> tuple[int, int] | None:
+    """Return where the first of the texts begins and ends."""
+    found = ((at, at + len(text)) for text in wanted if (at := line.find(text, start)) >= 0)
+    return min(found, default=None)
 
 
 def _clip_line(line: str, first: int, last: int) -> str:

@@ -64,6 +64,19 @@ async def test_matching_lines_come_with_their_numbers(context: ToolContext, orig
     assert "0 matches" in (await recalled(context, matching="nowhere"))[0]
 
 
+async def test_a_match_may_have_its_accents_written_otherwise(
+    context: ToolContext, originals: Any
+) -> None:
+    originals.texts["toolu_1"] = "Über\nelse\nU\u0308ber, über, u\u0308ber"
+    for matching in ("ÜBER", "u\u0308ber"):
+        assert (await recalled(context, matching=matching))[1].split("\n") == [
+            "1: Über",
+            "3: U\u0308ber, über, u\u0308ber",
+        ]
+    originals.texts["toolu_1"] = "\ufa1b"  # A compatibility character, which normal forms replace.
+    assert (await recalled(context, matching="\ufa1b"))[1] == "1: \ufa1b"
+
+
 async def test_a_match_in_an_endless_line_is_shown_with_what_is_around_it(
     context: ToolContext, originals: Any
 ) -> None:
