@@ -7,6 +7,7 @@ from typing import Any
 
 from conversations.context.tokens.media_words import read_text
 from conversations.context.view import searched_originals, wire
+from conversations.context.view.message_shape import Call
 from conversations.context.view.searched_originals import SearchedOriginal
 from conversations.context.view.view import Message
 
@@ -60,12 +61,12 @@ def list_values(value: Any) -> Iterator[str]:
 
 def list_originals(messages: Iterable[Message]) -> Iterator[tuple[int, SearchedOriginal]]:
     """Yield what recall can search, with the index of its message, in order."""
-    labels: dict[str, str] = {}
+    calls: dict[str, Call] = {}
     for at, message in enumerate(messages):
         blocks = [block.value for block in message.blocks]
         if message.kind == "prompt":
             texts = [text for value in blocks for text in read_texts(value)]
             yield at, searched_originals.read_prompt(message.seq, "\n\n".join(texts), blocks)
         else:
-            for one in searched_originals.read_other(message.seq, blocks, labels):
+            for one in searched_originals.read_other(message.seq, blocks, calls):
                 yield at, one

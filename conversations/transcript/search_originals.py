@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from conversations.context.view import searched_originals
+from conversations.context.view.message_shape import Call
 from conversations.context.view.searched_originals import (
     INPUT,
     SearchedOriginal,
@@ -43,7 +44,7 @@ async def search_originals(
         one, call = known[key], key.removesuffix(INPUT)
         other = call if key != call else call + INPUT
         also = other if other in known else ""
-        row = FoundOriginal(key, one.label, len(one.text), passage, one.is_shown, also, copies)
+        row = FoundOriginal(key, one.name, len(one.text), passage, one.is_shown, also, copies)
         found.append(row)
     return found
 
@@ -56,11 +57,11 @@ def read_originals(conversation: Conversation) -> Iterator[SearchedOriginal]:
 
 
 def _read_path(conversation: Conversation) -> Iterator[SearchedOriginal]:
-    path, labels = build_path_condition("turn", conversation), dict[str, str]()
+    path, calls = build_path_condition("turn", conversation), dict[str, Call]()
     messages = Message.objects.filter(path, conversation=conversation).order_by("seq")
     for message in iterate_decodable(messages, _CHUNK):
         blocks = read_blocks(message.content)
         if message.kind == Message.Kind.PROMPT:
             yield searched_originals.read_prompt(message.seq, read_message_text(message), blocks)
         else:
-            yield from searched_originals.read_other(message.seq, blocks, labels)
+            yield from searched_originals.read_other(message.seq, blocks, calls)

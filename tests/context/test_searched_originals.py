@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conversations.context.view import wire
-from conversations.context.view.message_shape import Result
+from conversations.context.view.message_shape import Call, Result
 from conversations.context.view.searched_originals import (
     SHOWN_WEIGHT,
     SearchedOriginal,
@@ -40,37 +40,42 @@ def test_a_prompt_is_found_by_its_words_and_weighs_fully() -> None:
 
 
 def test_inputs_and_results_are_labelled_by_their_call() -> None:
-    labels: dict[str, str] = {}
+    calls: dict[str, Call] = {}
     said = [
         {"type": "text", "text": "I look."},
         call("toolu_1", "read_file", path="a.txt", start=2),
     ]
     texts = [{"type": "text", "text": "herons"}, {"type": "image", "source": {}}]
-    found = [*read_other(2, said, labels), *read_other(3, [result("toolu_1", texts)], labels)]
+    found = [*read_other(2, said, calls), *read_other(3, [result("toolu_1", texts)], calls)]
     assert found == [
         SearchedOriginal("msg_2", "what you wrote", "I look."),
         SearchedOriginal(
-            "toolu_1/input", "your input for read_file a.txt", "path: a.txt\nstart: 2"
+            "toolu_1/input",
+            "your input for read_file a.txt",
+            "path: a.txt\nstart: 2",
+            others="start=2",
         ),
-        SearchedOriginal("toolu_1", "read_file a.txt", "herons\n[image]"),
+        SearchedOriginal("toolu_1", "read_file a.txt", "herons\n[image]", others="start=2"),
     ]
+    assert [one.name for one in found[::2]] == ["what you wrote", "read_file a.txt start=2"]
+    assert found[2].searched == "read_file a.txt\nherons\n[image]"
     assert [one.weight for one in found] == [0.5, 0.7, 1.0]
 
 
 def test_the_context_is_the_last_answer_with_its_inputs_or_a_prompt_newest_first() -> None:
-    labels: dict[str, str] = {}
+    calls: dict[str, Call] = {}
     asked = prompt(1, "Count the herons.")
     said = [{"type": "text", "text": "I look."}, call("toolu_1", "read_file", path="a.txt")]
-    look = [*read_other(2, said, labels), *read_other(3, [result("toolu_1", "x")], labels)]
+    look = [*read_other(2, said, calls), *read_other(3, [result("toolu_1", "x")], calls)]
     searched = [{"type": "text", "text": "And more?"}, call("toolu_2", "recall", query="file")]
-    recall = list(read_other(4, searched, labels))
+    recall = list(read_other(4, searched, calls))
     assert write_context([]) == write_context(look[-1:]) == ""
     assert write_context([asked]) == write_context([*look, asked]) == "Count the herons."
     assert write_context([asked, *look]) == "path: a.txt\nI look.\nCount the herons."
     assert write_context([asked, *look, *look[:2], look[-1]]) == "path: a.txt\nI look."
     # What the answer says beside the search itself is newer.
     assert write_context([asked, *look, *recall]) == "And more?"
-    assert write_context([*look, *read_other(4, searched[1:], labels)]) == "path: a.txt\nI look."
+    assert write_context([*look, *read_other(4, searched[1:], calls)]) == "path: a.txt\nI look."
     assert write_context([prompt(1, "a" * 9_000 + "z" * 9_000)]) == f"{'a' * 150}\n{'z' * 150}"
 
 
@@ -115,12 +120,12 @@ def test_a_call_and_a_text_read_again_are_one_entry() -> None:
 
 
 def test_copies_by_recall_are_left_out_and_results_of_the_api_are_not() -> None:
-    labels: dict[str, str] = {}
+    calls: dict[str, Call] = {}
     served = call("srvtoolu_1", "web_search", query="herons") | {"type": "server_tool_use"}
     row = {"title": "Herons", "url": "https://a.example", "encrypted_content": "SEALED"}
     pages = result("srvtoolu_1", [row], "web_search_tool_result")
     blocks = [call("toolu_2", "recall", id="toolu_1"), served, pages]
-    found = [*read_other(4, blocks, labels), *read_other(5, [result("toolu_2", "x")], labels)]
+    found = [*read_other(4, blocks, calls), *read_other(5, [result("toolu_2", "x")], calls)]
     assert [one.id for one in found] == ["srvtoolu_1/input", "srvtoolu_1"]
     assert found[1].text == "title: Herons\nurl: https://a.example"
 

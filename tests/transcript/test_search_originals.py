@@ -103,7 +103,7 @@ def test_a_result_of_the_api_is_found_and_can_be_read() -> None:
     call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search"}
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [sealed]}
     said = {"type": "text", "text": "They nest in colonies."}
-    blocks = (call | {"input": {"query": "nests"}}, result, said)
+    blocks = (call | {"input": {"query": "nests", "page": 2}}, result, said)
     stored_turns.reply(lease, tuple(map(wire.encode, blocks)), "end_turn")
     chat = Conversation.objects.get(pk=lease.conversation_id)
     text = "title: Heron colony\nurl: https://a.example"
@@ -111,7 +111,8 @@ def test_a_result_of_the_api_is_found_and_can_be_read() -> None:
     assert found.chars == len(text)
     assert recall_original(chat, "srvtoolu_1") == read_original(chat.pk, "srvtoolu_1") == text
     assert recall_original(chat, "msg_2") == f"{text}\n\nThey nest in colonies."
-    assert recall_original(chat, "srvtoolu_1/input") == "query: nests"
+    assert recall_original(chat, "srvtoolu_1/input") == "query: nests\npage: 2"
+    assert found.label == "web_search nests page=2"
     assert find(chat, "SEALED") == []
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from conversations.context.view import wire
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result, read_result_text
-from conversations.context.view.message_shape import write_label
+from conversations.context.view.message_shape import Call, read_call
 from conversations.context.view.server_results import read_server_text
 from conversations.context.view.view import Message, View
 
@@ -42,7 +42,8 @@ class SearchedOriginal:
     """An original that can be found, by the words of its label and its text.
 
     `is_shown`: the model has it in view as a whole. `typed`: of a prompt, its text without that of
-    its files, which stands before it.
+    its files, which stands before it. `others` are the other short inputs of its call, which tell
+    originals with the same label apart; not searched, since the input of the call has them.
     """
 
     id: str
@@ -50,6 +51,11 @@ class SearchedOriginal:
     text: str
     is_shown: bool = False
     typed: str = ""
+    others: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.label} {self.others}".strip()
 
     @property
     def searched(self) -> str:
@@ -113,28 +119,28 @@ def read_prompt(seq: int, text: str, blocks: Iterable[dict[str, Any]]) -> Search
 
 
 def read_other(
-    seq: int, blocks: Iterable[dict[str, Any]], labels: dict[str, str]
+    seq: int, blocks: Iterable[dict[str, Any]], calls: dict[str, Call]
 ) -> Iterator[SearchedOriginal]:
-    """Yield the originals of an answer, or of results; `labels` remembers those of the calls."""
+    """Yield the originals of an answer, or of results; `calls` remembers those by id."""
     listed = list(blocks)
     if text := "\n\n".join(str(b["text"]) for b in listed if b["type"] == "text").strip():
         yield SearchedOriginal(f"msg_{seq}", _ANSWER, text)
     for block in listed:
-        yield from _read_block(block, labels)
+        yield from _read_block(block, calls)
 
 
-def _read_block(block: dict[str, Any], labels: dict[str, str]) -> Iterator[SearchedOriginal]:
+def _read_block(block: dict[str, Any], calls: dict[str, Call]) -> Iterator[SearchedOriginal]:
     kind = block["type"]
     if kind == "tool_use" or kind in SERVER_CALLS:
-        labels[block["id"]] = write_label(block)
+        call = calls[block["id"]] = read_call(block)
         if block.get("name") != _COPIES and "input" in block:
-            label = f"your input for {labels[block['id']]}"
-            yield SearchedOriginal(block["id"] + INPUT, label, write_input(block["input"]))
+            label, text = f"your input for {call.label}", write_input(block["input"])
+            yield SearchedOriginal(call.id + INPUT, label, text, others=call.others)
     elif kind == "tool_result" or is_server_result(kind):
         key = block["tool_use_id"]
-        label = labels.get(key, "")
-        if label.partition(" ")[0] != _COPIES:
-            yield SearchedOriginal(key, label, read_result(block))
+        call = calls.get(key, Call(key, "", ""))
+        if call.name != _COPIES:
+            yield SearchedOriginal(key, call.label, read_result(block), others=call.others)
 
 
 def read_result(block: dict[str, Any]) -> str:
