@@ -102,9 +102,11 @@ def show_matches(id: str, original: str, start: int, length: int, matching: str)
 def _find_lines(original: str, start: int, matching: str) -> Iterator[tuple[int, str]]:
     """Yield the offset of each match and its numbered line, or parts of a line that is long."""
     spelt = (matching, normalize("NFC", matching), normalize("NFD", matching))
-    wanted = tuple(dict.fromkeys(map(lower_text, spelt)))
+    rest = original[start:]
+    whole = lower_text(rest)
+    wanted = tuple(text for text in dict.fromkeys(map(lower_text, spelt)) if text in whole)
     number = original.count("\n", 0, start) + 1
-    for line in original[start:].split("\n"):
+    for line in rest.split("\n"):
         lowered, shown_to = lower_text(line), 0
         while found := _find_first(lowered, wanted, shown_to):
             at, end = found
@@ -116,8 +118,12 @@ def _find_lines(original: str, start: int, matching: str) -> Iterator[tuple[int,
 
 def _find_first(line: str, wanted: Iterable[str], start: int) -> tuple[int, int] | None:
     """Return where the first of the texts begins and ends."""
-    found = ((at, at + len(text)) for text in wanted if (at := line.find(text, start)) >= 0)
-    return min(found, default=None)
+    first = None
+    for text in wanted:
+        at = line.find(text, start)
+        if at >= 0 and (first is None or at < first[0]):
+            first = at, at + len(text)
+    return first
 
 
 def _clip_line(line: str, first: int, last: int) -> str:
