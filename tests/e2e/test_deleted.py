@@ -63,7 +63,7 @@ async def test_a_page_says_at_once_that_its_chat_was_deleted_and_its_draft_has_a
         await onward.click()
     await (await opened.value).close()
     await expect(text).to_have_value("Not sent yet")
-    await tab.evaluate("Storage.prototype.setItem = full")
+    await tab.evaluate("() => { Storage.prototype.setItem = full }")
     await onward.click()
     await tab.wait_for_url("**/c/new/")
     await expect(text).to_have_value("For a new chat\n\nNot sent yet")
