@@ -62,6 +62,12 @@ def test_inputs_and_results_are_labelled_by_their_call() -> None:
     assert [one.weight for one in found] == [0.5, 0.7, 1.0]
 
 
+def test_a_damaged_call_without_an_id_is_passed_over() -> None:
+    broken = [{"type": "server_tool_use", "name": "web_search", "input": {"query": "a"}}]
+    odd = [broken[0] | {"id": ["a"]}]
+    assert [*read_other(2, broken, {}), *read_other(3, odd, {})] == []
+
+
 def test_the_context_is_the_last_answer_with_its_inputs_or_a_prompt_newest_first() -> None:
     calls: dict[str, Call] = {}
     asked = prompt(1, "Count the herons.")

@@ -131,7 +131,8 @@ def read_other(
 
 def _read_block(block: dict[str, Any], calls: dict[str, Call]) -> Iterator[SearchedOriginal]:
     kind = block["type"]
-    if kind == "tool_use" or kind in SERVER_CALLS:
+    # A damaged call of the API's own tools may lack its id, by which alone it could be read.
+    if (kind == "tool_use" or kind in SERVER_CALLS) and isinstance(block.get("id"), str):
         call = calls[block["id"]] = read_call(block)
         if block.get("name") != _COPIES and "input" in block:
             label, text = f"your input for {call.label}", write_input(block["input"])
