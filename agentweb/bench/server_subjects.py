@@ -17,6 +17,7 @@ from agentweb.bench import (
     big_move,
     hostile,
     load,
+    more_workers,
     readme_figures,
     soak,
     streaming,
@@ -122,6 +123,14 @@ def _add_long_subjects(subjects: Any) -> None:
     )
     rude.add_argument("--seconds", type=float, default=30.0, help="of each of the three")
     rude.add_argument("--corpus", type=Path, metavar="FOLDER", help="files of others to be read")
+    more = subjects.add_parser(
+        "workers",
+        help="whether each worker more adds its share: what turns cost with one, two and three"
+        " workers bound to a core each, how they share them, and how soon the first words come,"
+        " here and by a model of more cores",
+    )
+    counts = ",".join(map(str, more_workers.COUNTS))
+    more.add_argument("--counts", type=_counts, default=counts, metavar="N,N,...")
     drawn = subjects.add_parser(
         "renderer",
         help="time that Chromium's main thread takes for a streamed code block, table and report of"
@@ -146,7 +155,7 @@ def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
     subjects = {
         "stream": _stream, "load": _load, "turn": _turn, "report": _report, "compare": _compare,
         "soak": _soak, "hostile": _hostile, "renderer": _renderer,
-        "move": _move,
+        "move": _move, "workers": _workers,
     }  # fmt: skip
     try:
         return subjects[subject](options, say)
@@ -295,6 +304,12 @@ def _hostile(options: Options, say: Say) -> dict[str, Any]:
     path = readme_figures.write_run(found, readme_figures.RESULTS / "hostile")
     say(f"kept as {path.name}")
     return found
+
+
+def _workers(options: Options, say: Say) -> dict[str, Any]:
+    about = describe_machine()
+    rows = more_workers.measure(options["counts"], lambda row: say(more_workers.format_line(row)))
+    return {"machine": about, "workers": rows}
 
 
 def _renderer(options: Options, say: Say) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentweb.bench.measured_job import run_job
+from agentweb.bench.measured_job import Run, run_job
 from agentweb.bench.probed_site import PATH
 from agentweb.bench.rivals.rival_pages import RELAY
 from agentweb.bench.rivals.rival_sites import find_page, list_chats, run_side
@@ -26,7 +26,8 @@ TOOL_QUESTION = "What time is it in Tokyo?"
 TITLE_MODEL = "claude-haiku-5-5"
 BURSTS = (100, 200)
 _PROBED = ("-m", "agentweb.bench.probed_site")
-_BURST_DELTAS, _BURST_SECONDS, _PATIENCE = 5, 1.0, 60.0
+BURST_SECONDS = 1.0
+_BURST_DELTAS, _PATIENCE = 5, 60.0
 Row = dict[str, Any]
 
 
@@ -129,8 +130,9 @@ def measure_kind(
     }
 
 
-def _measure_burst(tested: Site, side: str, count: int) -> Row:
-    done = run_job(
+def ask_at_once(tested: Site, side: str, count: int) -> Run:
+    """Have so many people ask within a second, each in a conversation of its own."""
+    return run_job(
         tested,
         {
             "kind": "stream",
@@ -139,10 +141,14 @@ def _measure_burst(tested: Site, side: str, count: int) -> Row:
             "chats": list_chats(tested, side, count),
             "text": make_question(_BURST_DELTAS / RATE),
             "deltas": _BURST_DELTAS,
-            "ramp": _BURST_SECONDS,
+            "ramp": BURST_SECONDS,
             "seconds": _PATIENCE,
         },
     )
+
+
+def _measure_burst(tested: Site, side: str, count: int) -> Row:
+    done = ask_at_once(tested, side, count)
     return {
         "side": side,
         "kind": f"{count} ask within a second",
