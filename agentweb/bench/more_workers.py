@@ -2,11 +2,10 @@
 
 Each worker is bound to a core, in turn, and what a turn costs and how the turns are shared out is
 measured. How soon the first words come is measured, too, but on a small machine the web process,
-PostgreSQL, the emulator and the readers need the same cores. So more cores are computed by a model
-of the queue: people ask evenly within a second, and the process that has most to do is through with
-them when it has worked for as long as it did here. The last waits for what of that is beyond the
-second, 95 % at most 95 % of it. Whether the model is right shows with one worker, which two cores
-can hold.
+PostgreSQL, the emulator and the readers need the same cores, so more workers cannot make it sooner
+there. For more cores it is computed by a model of the queue: people ask evenly within a second, and
+the process that has most to do is through with them when it has worked for as long as it did here.
+The last waits for what of that is beyond the second, 95 % at most 95 % of it.
 """
 
 from __future__ import annotations
@@ -85,8 +84,9 @@ def predict_wait(seconds: float) -> float:
 
 
 def format_line(row: Row) -> str:
+    workers = "1 worker" if row["workers"] == 1 else f"{row['workers']} workers"
     return (
-        f"{row['workers']} workers, {row['asks']} ask within a second:"
+        f"{workers}, {row['asks']} ask within a second:"
         f" {row['milliseconds']:.1f} ms of the processor a turn, the workers'"
         f" {row['worker_milliseconds']:.1f} (the busiest {row['busiest_percent']} % of that); first"
         f" word p95 {row['first_p95']:,.0f} ms here, {row['model_p95']:,} by the model with a core"
