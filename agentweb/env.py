@@ -47,13 +47,20 @@ def flag(name: str, default: bool = False) -> bool:
     raise ImproperlyConfigured(f"{name}: {value!r} is neither true nor false")
 
 
-def number(name: str, default: int = 0) -> int:
+def number(
+    name: str, default: int = 0, *, least: int | None = None, most: int | None = None
+) -> int:
     value = text(name).strip()
     if not value:
         return default
-    if re.fullmatch(r"-?[0-9]+(_[0-9]+)*", value) and len(value) <= _MOST_DIGITS:
-        return int(value)
-    raise ImproperlyConfigured(f"{name}: {value!r} is not a whole number")
+    if not re.fullmatch(r"-?[0-9]+(_[0-9]+)*", value) or len(value) > _MOST_DIGITS:
+        raise ImproperlyConfigured(f"{name}: {value!r} is not a whole number")
+    found = int(value)
+    if least is not None and found < least:
+        raise ImproperlyConfigured(f"{name}: {found:,} is less than {least:,}")
+    if most is not None and found > most:
+        raise ImproperlyConfigured(f"{name}: {found:,} is more than {most:,}")
+    return found
 
 
 def choice(name: str, choices: tuple[str, ...]) -> str:
@@ -121,8 +128,6 @@ def database(
         return sqlite(Path("/" + path.lstrip("/")))
     if parts.scheme not in {"postgres", "postgresql"} or not path.strip("/"):
         raise ImproperlyConfigured(f"{name}: use sqlite:///path or postgresql://user@host/name")
-    if pool < 1:
-        raise ImproperlyConfigured(f"AGENTWEB_DATABASE_POOL: {pool} is fewer than 1 connection")
     return _postgresql(parts, path.lstrip("/"), pool, prepares=prepares)
 
 
@@ -157,6 +162,22 @@ def _postgresql(parts: SplitResult, name: str, pool: int, *, prepares: bool) -> 
             **dict(parse_qsl(parts.query)),
         },
     }
+
+
+def api_address(name: str) -> str:
+    """Read the address of an HTTP API, to which a client adds its paths; "" for the API's own."""
+    value = text(name).strip()
+    try:
+        parts = urlsplit(value)
+        is_sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_sound = False
+    if value and not (is_sound and re.fullmatch(r"[^\s?#]+", value)):
+        # It is not quoted: it may have a password.
+        raise ImproperlyConfigured(
+            f"{name}: use https://host or http://host:port, also with a path"
+        ) from None
+    return value
 
 
 def redis(name: str) -> str:

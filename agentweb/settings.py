@@ -24,7 +24,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 #: The key of the API; without one the emulator answers.
 ANTHROPIC_API_KEY = env.text("ANTHROPIC_API_KEY")  # handed to one client; never stored or logged
 #: Another address of the API.
-ANTHROPIC_BASE_URL = env.text("ANTHROPIC_BASE_URL")
+ANTHROPIC_BASE_URL = env.api_address("ANTHROPIC_BASE_URL")
 #: Database and secret of the embedded mode; workspaces and anchors, unless they are kept elsewhere.
 #: Default: `.agentweb` beside `manage.py`.
 DATA_DIR = Path(env.text("AGENTWEB_DATA_DIR", str(BASE_DIR / ".agentweb"))).resolve()
@@ -69,7 +69,7 @@ HSTS_PRELOAD = env.flag("AGENTWEB_HSTS_PRELOAD")
 _url = env.text("DATABASE_URL")
 #: Connections of one process to PostgreSQL; all processes together may have at most 10 fewer than
 #: its `max_connections`.
-DATABASE_POOL = env.number("AGENTWEB_DATABASE_POOL", 16)
+DATABASE_POOL = env.number("AGENTWEB_DATABASE_POOL", 16, least=1)
 #: Statements that a connection to PostgreSQL repeats are prepared; a PgBouncer before 1.21 that
 #: shares connections by transaction loses them.
 DATABASE_PREPARES = env.flag("AGENTWEB_DATABASE_PREPARES", True)
@@ -312,7 +312,7 @@ METRICS = env.flag("AGENTWEB_METRICS")
 #: Bearer token for it; without one only this machine sees it, and not through a proxy.
 METRICS_TOKEN = env.text("AGENTWEB_METRICS_TOKEN")
 #: Port on which a worker shows its own; 0: none.
-METRICS_PORT = env.number("AGENTWEB_METRICS_PORT")
+METRICS_PORT = env.number("AGENTWEB_METRICS_PORT", least=0, most=65_535)
 #: Folder in which a process keeps a file fresh while it lives, for the health check of its
 #: container.
 ALIVE_DIR = env.text("AGENTWEB_ALIVE_DIR")

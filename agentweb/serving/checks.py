@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from difflib import get_close_matches
+from email.utils import parseaddr
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -83,8 +85,11 @@ def check_host_names(**_: Any) -> list[CheckMessage]:
 def check_mail_sender(**_: Any) -> list[CheckMessage]:
     """Refuse a sender with which no mail can be written."""
     try:
-        sanitize_address(settings.DEFAULT_FROM_EMAIL, "utf-8")
+        address = parseaddr(sanitize_address(settings.DEFAULT_FROM_EMAIL, "utf-8"))[1]
     except ValueError:
+        address = ""
+    # Django takes a name alone, such as `Chat`, which mail servers refuse mail by mail.
+    if not re.fullmatch(r"[^@\s]+@[^@\s]+", address):
         hint = "Use an address such as chat@example.org, or Chat <chat@example.org>."
         return [Error("AGENTWEB_MAIL_FROM is no e-mail address.", hint=hint, id="agentweb.E021")]
     return []

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -130,7 +133,11 @@ def test_a_word_that_means_nothing_is_refused(
     assert_refused_with(id, f"AGENTWEB_{name}", wrong if isinstance(wrong, str) else wrong[-1])
 
 
-@pytest.mark.parametrize("sender", ["Chat, Inc. <chat@example.org>", "chat@", "a@b.org, c@d.org"])
+@pytest.mark.parametrize(
+    "sender",
+    ["Chat, Inc. <chat@example.org>", "chat@", "a@b.org, c@d.org", "chat", "Chat <chat>",
+     "@example.org", "the chat@example.org"],
+)  # fmt: skip
 def test_a_sender_that_is_no_address_is_refused(sender: str, settings: Any) -> None:
     for sound in ("agentweb@localhost", "Chat <chat@example.org>", "Büro <büro@example.org>"):
         settings.DEFAULT_FROM_EMAIL = sound
@@ -353,9 +360,40 @@ def test_a_word_that_is_no_choice_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         env.choice("AGENTWEB_LOG_FORMAT", ("line", "json"))
 
 
-def test_a_pool_of_none_is_refused() -> None:
-    with pytest.raises(ImproperlyConfigured, match="AGENTWEB_DATABASE_POOL"):
-        env.database("postgresql://host/site", pool=0)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("AGENTWEB_DATABASE_POOL", "0"), ("AGENTWEB_METRICS_PORT", "-1"),
+     ("AGENTWEB_METRICS_PORT", "65536"), ("ANTHROPIC_BASE_URL", "https://:hunter2@host:99999")],
+)  # fmt: skip
+def test_a_start_names_a_value_that_nothing_could_work_with(
+    name: str, value: str, tmp_path: Path
+) -> None:
+    known = {"PATH": os.environ["PATH"], "AGENTWEB_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"], env=known | {name: value},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{name}: ")
+    assert done.stderr.count("\n") == 1
+    assert "hunter2" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["api.example.org", "ftp://host", "https://", "https://a b", "https://host:0", "http://host?a",
+     "https://host/#a"],
+)  # fmt: skip
+def test_what_no_api_is_reached_at_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", value)
+    with pytest.raises(ImproperlyConfigured, match="ANTHROPIC_BASE_URL: use https://host or"):
+        env.api_address("ANTHROPIC_BASE_URL")
+
+
+def test_an_address_of_the_api_may_have_a_port_and_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("", "http://127.0.0.1:8100", "https://gateway.example.org/anthropic/"):
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f" {value} ")
+        assert env.api_address("ANTHROPIC_BASE_URL") == value
 
 
 def test_the_deployment_check_has_nothing_to_say(settings: Any) -> None:
