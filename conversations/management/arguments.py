@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from django.core.management import CommandError
@@ -37,6 +38,17 @@ def read_moment(text: str, zone: ZoneInfo) -> datetime:
         return amounts.parse_moment(text, zone)
     except amounts.Unreadable as error:
         raise make_usage_error(str(error)) from None
+
+
+def read_text(file: Path) -> str:
+    """Return a file's text with its line ends, in UTF-8 with or without a mark at its start."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            return lines.read()
+    except OSError as error:
+        raise make_usage_error(f"{file} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise make_usage_error(f"{file} cannot be read: it is not UTF-8") from error
 
 
 def make_usage_error(text: str) -> CommandError:

@@ -234,6 +234,18 @@ def test_loading_closes_the_present_price_and_inserts_the_new_one(tmp_path: Path
     assert "$12.50 per million" in run("prices", "list", "--model", stored_turns.MODEL)
 
 
+def test_a_list_of_no_prices_says_so_and_names_the_models_there_are(tmp_path: Path) -> None:
+    said = run("prices", "list", "--model", "unknown", code=2)
+    assert "'unknown' is not in the catalogue" in said
+    assert stored_turns.MODEL in said
+    ApiModel.objects.create(id="claude-new", window=200_000, max_output=8_000)
+    assert run("prices", "list", "--model", "claude-new").startswith("no price is in force\n")
+    assert "there is no price\n" in run("prices", "list", "--model", "claude-new", "--all")
+    file = tmp_path / "none.csv"
+    said = run("prices", "load", str(file), code=2)
+    assert said == f"{file} cannot be read: No such file or directory"
+
+
 def test_a_price_of_the_future_counts_from_then(tmp_path: Path) -> None:
     rows = [{"model": stored_turns.MODEL, "kind": "input", "dollars_per_million": 0,
              "effective_from": "2099-01-01"}]  # fmt: skip

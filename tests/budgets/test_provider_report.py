@@ -111,5 +111,14 @@ def test_the_command_prints_each_day_and_the_sum(
     first, last = out.getvalue().splitlines()
     assert first.startswith(f"{recorded[0]} Sonnet 5.5: reported 2.00, recorded 0.")
     assert last.startswith("in all: reported 2.00, recorded 0.")
-    with pytest.raises(CommandError):
-        call_command("ledger", "compare", str(tmp_path / "none.csv"))
+
+
+def test_a_report_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    file = tmp_path / "costs.csv"
+    with pytest.raises(CommandError) as caught:
+        call_command("ledger", "compare", str(file))
+    assert str(caught.value) == f"{file} cannot be read: No such file or directory"
+    assert caught.value.returncode == 2
+    file.write_bytes(COSTS.encode("utf-16"))
+    with pytest.raises(CommandError, match="costs.csv cannot be read: it is not UTF-8"):
+        call_command("ledger", "compare", str(file))

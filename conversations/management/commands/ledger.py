@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from conversations.budgets.usage.provider_report import (
     compare_with_record,
     read_report,
 )
-from conversations.management.arguments import find_person_or_none
+from conversations.management.arguments import find_person_or_none, read_text
 from conversations.models import BudgetWindow, User
 
 
@@ -39,7 +40,7 @@ class Command(BaseCommand):
         correct.add_argument("window", type=int, help="its number, as the admin shows it")
         correct.add_argument("amount", type=int, help="in its unit; negative gives back")
         compare = actions.add_parser("compare", help="compare a provider's report with the record")
-        compare.add_argument("file", help="its CSV file, of costs or of usage")
+        compare.add_argument("file", type=Path, help="its CSV file, of costs or of usage")
         compare.add_argument(
             "--book", action="store_true", help="book what is left of each day that is over"
         )
@@ -59,7 +60,7 @@ class Command(BaseCommand):
                 case "compare":
                     self._compare(options)
                     return
-        except (BudgetError, ReportError, OSError, UnicodeError) as error:
+        except (BudgetError, ReportError) as error:
             raise CommandError(str(error), returncode=2) from error
         self._check(is_json=bool(options.get("json")))
 
@@ -78,8 +79,7 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def _compare(self, options: dict[str, Any]) -> None:
-        with Path(options["file"]).open(encoding="utf-8-sig", newline="") as lines:
-            report = read_report(lines)
+        report = read_report(StringIO(read_text(options["file"]), newline=""))
         if options["book"]:
             self._book(report, options["reason"] or "", find_person_or_none(options["by"]))
         found = compare_with_record(report)

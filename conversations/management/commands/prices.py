@@ -19,8 +19,8 @@ from conversations.budgets.import_prices import COLUMNS, read_price
 from conversations.budgets.price_book import NewPrice, PriceError, load_prices, refresh_models
 from conversations.budgets.prices import filter_prices_at, find_unpriced_models
 from conversations.conf import conf
-from conversations.management.arguments import make_usage_error
-from conversations.models import ModelPrice
+from conversations.management.arguments import make_usage_error, read_text
+from conversations.models import ApiModel, ModelPrice
 from conversations.rendering.numbers import dollars
 
 if TYPE_CHECKING:
@@ -61,7 +61,10 @@ class Command(BaseCommand):
     def _list(self, options: dict[str, Any]) -> None:
         rows = ModelPrice.objects.all() if options["all"] else filter_prices_at(timezone.now())
         if options["model"] is not None:
+            _demand_model(options["model"])
             rows = rows.filter(model=options["model"])
+        if not rows.exists():
+            self.stdout.write("there is no price" if options["all"] else "no price is in force")
         for row in rows.order_by("model", "above_tokens", "kind", "effective_from"):
             tier = f" above {row.above_tokens:,}" if row.above_tokens else ""
             ends = f" to {row.effective_to:%Y-%m-%d}" if row.effective_to else ""
@@ -100,6 +103,13 @@ class Command(BaseCommand):
             self.stderr.write(self.style.WARNING(text))
 
 
+def _demand_model(name: str) -> None:
+    """Refuse a model that the catalogue lacks: nothing listed would read as no price."""
+    known = list(ApiModel.objects.order_by("pk").values_list("pk", flat=True))
+    if name not in known:
+        raise make_usage_error(f"{name!r} is not in the catalogue; there are {', '.join(known)}")
+
+
 async def _fetch_models() -> tuple[ModelFacts, ...]:
     from conversations.claude.client import Claude, Deadlines
 
@@ -118,12 +128,12 @@ async def _fetch_models() -> tuple[ModelFacts, ...]:
 
 def _read_rows(file: Path) -> list[NewPrice]:
     """Read a file of prices; raises CommandError with the line that cannot be read."""
+    text = read_text(file)
     try:
-        text = file.read_text(encoding="utf-8-sig")
         rows = (
             json.loads(text) if file.suffix == ".json" else list(csv.DictReader(text.splitlines()))
         )
-    except (OSError, ValueError, RecursionError, csv.Error) as error:
+    except (ValueError, RecursionError, csv.Error) as error:
         raise make_usage_error(f"{file} cannot be read: {error}") from error
     if not isinstance(rows, list):
         raise make_usage_error(f"{file} is no list of prices")
