@@ -24,6 +24,7 @@ from conversations.models import ApiModel, Conversation
 from conversations.reductions.conversation_settings import load_summary_prices
 from conversations.reductions.in_full import find_next_turn
 from conversations.reductions.next_call_forecast import Known, forecast_calls
+from conversations.rendering.numbers import cents
 
 #: One cent in micro-dollars; a price above it is shown.
 _CENT = 10_000
@@ -54,6 +55,11 @@ class Outlook:
     def is_reduced(self) -> bool:
         return self.action in ("compact", "trim", "summarise")
 
+    @property
+    def has_two_prices(self) -> bool:
+        """Whether the reduction changes the price as it is shown, in whole cents."""
+        return self.is_reduced and cents(self.reduced or 0) != cents(self.full or 0)
+
 
 @dataclass(frozen=True, slots=True)
 class NextMessage:
@@ -69,6 +75,14 @@ class NextMessage:
     def left(self) -> int:
         """Seconds until the cache has expired."""
         return int((self.until - timezone.now()).total_seconds()) if self.until else 0
+
+    @property
+    def is_later_told(self) -> bool:
+        """Whether the one after a pause is dear and, as it is shown, another than the one now."""
+        if self.later is None or not self.later.is_dear:
+            return False
+        is_same_price = cents(self.later.reduced or 0) == cents(self.now.reduced or 0)
+        return not is_same_price or self.later.action != self.now.action
 
     @property
     def is_full(self) -> bool:

@@ -66,6 +66,26 @@ def test_where_something_is_reduced_both_prices_are_said(client: Client, played:
     assert re.findall(r"\$[\d.]+\d", said)[:2] == [cents(each or 0) for each in prices]
 
 
+def test_the_same_price_is_said_once(client: Client, played: Played) -> None:
+    talk(played)
+    Conversation.objects.update(policy={"preset": "tool-budget", "input_token_budget": 100})
+    # The answer costs dollars, and so few tokens of input less than a cent.
+    ModelPrice.objects.filter(model=stored_turns.MODEL, kind="output").update(
+        micros_per_million=2_000_000_000
+    )
+    found = read_meter(now(played), has_next=True).next
+    assert found is not None
+    assert (found.now.is_reduced, found.now.has_two_prices) == (True, False)
+    assert (found.now.reduced or 0) < (found.now.full or 0)
+    price = cents(found.now.full or 0)
+    page = html_of(client, f"{chat_path(played)}/")
+    told = words(page).split(". ")[0].removesuffix(".")
+    assert told == f"The next message costs about {price}: older parts are reduced first"
+    assert "In full it would be" not in page
+    assert f"It costs about {price}." in page
+    assert "After a pause" not in page
+
+
 @pytest.mark.django_db(transaction=True)
 def test_compact_now_is_one_click_that_every_tab_sees() -> None:
     played = talk(stored_turns.played())
