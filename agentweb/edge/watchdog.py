@@ -1,7 +1,8 @@
 """Names what holds an event loop, since all sockets and answers of the process wait for it.
 
-When the loop has not turned for `AGENTWEB_LOOP_BLOCK_MS`, the stack of its thread is logged, once
-for each block, and the block is counted in the metric `event_loop_blocks`. A thread can also hold
+When the loop has not turned for `AGENTWEB_LOOP_BLOCK_MS`, one line says for how long and in which
+function, once for each block, and the block is counted in the metric `event_loop_blocks`; the whole
+stack is a line of its own at DEBUG. A thread can also hold
 the loop without being in it: C code that keeps the interpreter lock, which stops this watchdog as
 well. Then the thread that computed meanwhile is named instead. The cost is one wake of a thread and
 one of the loop for each quarter of that time: at the default of a second 0.1 % of a core.
@@ -15,13 +16,16 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 
 from conversations.telemetry.metrics import LOOP_BLOCKS
 from tools.framework.thread_times import read_thread_time
 
 logger = logging.getLogger("agentweb.edge")
-#: Innermost frames of a stack that are logged; seconds between two logged stacks.
+#: Innermost frames of a stack that are logged; seconds between two logged blocks.
 MOST_FRAMES, LEAST_PAUSE = 25, 10.0
+#: The folder of our own code, whose functions say more than those of a library.
+_OWN = Path(__file__).resolve().parents[2]
 
 
 class Watchdog(threading.Thread):
@@ -70,12 +74,20 @@ class Watchdog(threading.Thread):
             self._untold += 1
             return
         threads = {thread.ident: thread.name for thread in threading.enumerate()}
-        whose = f"thread {threads.get(blamed, 'unknown')}, which held the lock" if is_other else ""
         frame = sys._current_frames().get(blamed)
-        stack = traceback.format_stack(frame)[-MOST_FRAMES:] if frame is not None else []
-        more = f" ({self._untold} more blocks since the last)" if self._untold else ""
-        message = "the event loop has been busy for %.1f s%s with this%s:\n%s"
-        logger.error(message, seconds, more, whose and f", of {whose}", "".join(stack))
+        frames = traceback.extract_stack(frame)[-MOST_FRAMES:] if frame is not None else []
+        at, own = _name_place(frames), _name_place([one for one in frames if _is_own(one)])
+        fields = {
+            "seconds": round(seconds, 1),
+            # Where it is not the loop's: one that kept the interpreter lock.
+            "thread": threads.get(blamed, "unknown") if is_other else "",
+            "at": at,
+            "called_by": own if own != at else "",
+            "more_before": self._untold or None,
+        }
+        logger.error("the event loop has been busy", extra={"fields": fields})
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("its stack:\n%s", "".join(traceback.format_list(frames)))
         self._told_at, self._untold = time.monotonic(), 0
 
     def _find_busiest(self) -> int:
@@ -84,6 +96,20 @@ class Watchdog(threading.Thread):
         spent = {ident: now[ident] - self._times.get(ident, 0.0) for ident in now}
         spent.pop(threading.get_ident(), None)
         return max(spent, key=lambda ident: spent[ident], default=self._thread)
+
+
+def _is_own(frame: traceback.FrameSummary) -> bool:
+    path = Path(frame.filename)
+    return path.is_relative_to(_OWN) and "site-packages" not in path.parts
+
+
+def _name_place(frames: list[traceback.FrameSummary]) -> str:
+    """Return file, line and function of the innermost frame; "" for none."""
+    if not frames:
+        return ""
+    inner, path = frames[-1], Path(frames[-1].filename)
+    shown = path.relative_to(_OWN) if _is_own(inner) else Path(*path.parts[-2:])
+    return f"{shown}:{inner.lineno}:{inner.name}"
 
 
 def _read_processor_times() -> dict[int, float]:
