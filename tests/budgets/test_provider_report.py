@@ -120,5 +120,5 @@ def test_a_report_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -
     assert str(caught.value) == f"{file} cannot be read: No such file or directory"
     assert caught.value.returncode == 2
     file.write_bytes(COSTS.encode("utf-16"))
-    with pytest.raises(CommandError, match="costs.csv cannot be read: it is not UTF-8"):
+    with pytest.raises(CommandError, match=r"costs\.csv cannot be read: it is not UTF-8"):
         call_command("ledger", "compare", str(file))
