@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from conversations.agent.usage import WHOLE, Usage
+from conversations.agent.usage import UNASKED, WHOLE, Usage
 from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.cost_decision import Rates
@@ -69,9 +69,7 @@ class PriceList:
         and are not billed. `Usage.factors` change the price of the tokens, not of the searches.
         """
         searched = usage.searches * self.search if usage.searches and self.has_search else 0
-        charged = sum(map(self._charge, usage.billed)) * prod(usage.factors)
-        scale = prod(WHOLE for _ in usage.factors)
-        return -(-(charged + searched * scale) // (MILLION * scale))
+        return _sum_up(sum(map(self._charge, usage.billed)), searched, usage.factors)
 
     @property
     def has_search(self) -> bool:
@@ -127,13 +125,15 @@ class PriceList:
     ) -> int:
         """Return the most a call of at most that size can cost; raises PriceMissing.
 
+        A workspace can set what makes tokens dearer (`UNASKED`), which only the answer tells.
         `reread` are the tokens that rounds after searches read from the prompt cache.
         """
         written = self._dearest(_KINDS[lifetime], input_tokens)
         output_rate = self._dearest(("output",), input_tokens)
         again = reread * self._dearest(("cache_read",), input_tokens)
         searched = searches * self.search if searches else 0
-        return round_up(input_tokens * written + output_tokens * output_rate + again + searched)
+        tokens = input_tokens * written + output_tokens * output_rate + again
+        return _sum_up(tokens, searched, UNASKED)
 
     def affordable_output(
         self,
@@ -146,9 +146,12 @@ class PriceList:
     ) -> int:
         """Return the most output tokens whose worst cost stays within `micros`; -1: not even 0."""
         rest = micros - self.worst(input_tokens, 0, searches, lifetime, reread=reread)
-        output_rate = self._dearest(("output",), input_tokens)
-        return rest * MILLION // max(1, output_rate) if rest >= 0 else -1
+        scale = prod(WHOLE for _ in UNASKED)
+        output_rate = self._dearest(("output",), input_tokens) * prod(UNASKED)
+        return rest * MILLION * scale // max(1, output_rate) if rest >= 0 else -1
 
 
-def round_up(micros_times_million: int) -> int:
-    return -(-micros_times_million // MILLION)
+def _sum_up(tokens: int, searches: int, factors: tuple[int, ...]) -> int:
+    """Return micro-dollars of millionths, rounded up; the factors are of the tokens alone."""
+    scale = prod(WHOLE for _ in factors)
+    return -(-(tokens * prod(factors) + searches * scale) // (MILLION * scale))

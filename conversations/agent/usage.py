@@ -39,14 +39,18 @@ class Factor:
     per_mille: int
     source: str
     date: str
+    #: Whether a workspace can set it for requests that do not name the field, as ours.
+    is_unasked: bool = False
 
 
 FACTORS = (
-    Factor("inference_geo", "us", 1_100, "data residency, API docs", "2026-11-10"),
+    Factor("inference_geo", "us", 1_100, "data residency, API docs", "2026-11-10", is_unasked=True),
     Factor("speed", "fast", 2_000, "fast mode of Opus 4.8 to 5.5, API docs", "2026-10-30"),
     Factor("service_tier", "batch", 500, "pricing, API docs", "2026-11-10"),
 )
 WHOLE = 1_000
+#: The factors that a call of ours can be billed with: its worst cost includes them.
+UNASKED = tuple(one.per_mille for one in FACTORS if one.is_unasked)
 
 
 def read_factors(usage: Mapping[str, Any]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from conversations.agent.prices import PriceMissing
+from conversations.agent.usage import Usage
 from conversations.budgets.prices import load_price_list
 from conversations.conf import conf
 from conversations.context.errors import ContextError
@@ -215,7 +216,7 @@ def _estimate_price(
     writes = sum(one.max_tokens for one in requests)
     padded = reads * (100 + _MARGIN) // 100
     try:
-        about = dollars(prices.worst(reads, min(writes, _WRITTEN * len(requests))))
+        about = dollars(prices.cost(Usage(0, min(writes, _WRITTEN * len(requests)), 0, reads, 0)))
         # A rejected summary is requested once more.
         most = dollars(2 * prices.worst(padded, writes))
     except PriceMissing:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.agent.prices import KINDS, PriceList, PriceMissing
-from conversations.agent.usage import FACTORS, Usage, read_usage
+from conversations.agent.usage import FACTORS, Usage, read_factors, read_usage
 
 rates = st.fixed_dictionaries({kind: st.integers(0, 50_000_000) for kind in KINDS})
 lists = st.lists(
@@ -57,6 +57,13 @@ def test_the_worst_is_never_less_than_what_a_call_within_it_costs(
     # None of our requests asks for a cache of one hour.
     asked = replace(usage, cache_write_1h=0)
     assert prices.worst(asked.context, asked.output) >= prices.cost(asked)
+    # Nor does one ask for the country of its workspace.
+    kept = replace(asked, factors=read_factors({"inference_geo": "us"}))
+    assert prices.worst(asked.context, asked.output) >= prices.cost(kept)
+    dearest = {name: max(tier[name] for _, tier in prices.tiers) for name in KINDS}
+    alone = PriceList("m", ((0, dearest | {"input": 0, "cache_read": 0}),))
+    written = Usage(0, usage.output, 0, usage.context, 0, factors=kept.factors)
+    assert alone.worst(usage.context, usage.output) == alone.cost(written)
 
 
 @given(lists, counts, st.integers(0, 10**9))

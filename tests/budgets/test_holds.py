@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.agent.ports import Ending, ModelFailed, Refused
-from conversations.agent.usage import Usage
+from conversations.agent.usage import Usage, read_factors
 from conversations.budgets import holds, reconciliation
 from conversations.budgets.grants import correct_call
 from conversations.budgets.prices import load_price_list
@@ -78,6 +78,15 @@ def test_a_call_holds_its_worst_case_until_it_is_settled() -> None:
     stored_turns.close(lease, sent.call, people_and_turns.complete())
     assert totals() == (cost(sent.call), 0, 0)
     assert 0 < cost(sent.call) < worst(lease)
+
+
+def test_a_call_of_a_workspace_that_keeps_it_in_one_country_stays_within_its_hold() -> None:
+    lease = funded(50_000_000)
+    sent = people_and_turns.opened(lease)
+    held, written = worst(lease), people_and_turns.sending(lease).estimated_tokens * 125 // 100
+    usage = Usage(0, 2_000, 0, written, 0, factors=read_factors({"inference_geo": "us"}))
+    stored_turns.close(lease, sent.call, people_and_turns.complete(usage=usage))
+    assert totals() == (held, 0, 0)
 
 
 def test_a_call_that_failed_before_it_started_is_released() -> None:
@@ -272,8 +281,9 @@ def test_a_lost_call_costs_its_input_and_what_it_may_have_written() -> None:
     lease = funded(50_000_000)
     call = ApiCall.objects.get(pk=people_and_turns.opened(lease).call)
     Turn.objects.update(lease_until=call.sent_at)
+    lost = Usage(0, IN_FLIGHT, 0, people_and_turns.sending(lease).estimated_tokens * 125 // 100, 0)
     takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
-    assert totals() == (worst(lease, IN_FLIGHT), 0, 0)
+    assert totals() == (load_price_list(stored_turns.MODEL, timezone.now()).cost(lost), 0, 0)
     assert list(check_windows()) == []
 
 
