@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -65,6 +66,7 @@ def run() -> NoReturn:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError, ProgrammingError
 
     try:
         execute_from_command_line(sys.argv)
@@ -73,6 +75,13 @@ def run() -> NoReturn:
         if "--traceback" in sys.argv:
             raise
         sys.exit(str(error))
+    except (OperationalError, ProgrammingError, sqlite3.OperationalError) as error:
+        from agentweb.serving.startup import describe_unusable
+
+        words = describe_unusable(error)
+        if not words or "--traceback" in sys.argv:
+            raise
+        sys.exit(f"CommandError: {words}")
     sys.exit()
 
 

@@ -7,10 +7,12 @@ they would run old code on new tables, or write without the triggers that protec
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from django.conf import settings
 from django.core.management import CommandError
-from django.db import OperationalError, connection
+from django.db import OperationalError, ProgrammingError, connection
+from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from agentweb.serving.checks import is_weak
 from conversations.budgets.prices import list_enabled_models
@@ -21,6 +23,8 @@ from conversations.operations.move.half_moved import is_half_moved
 
 #: Connections of the database server left for others: its own, backups, people with a shell.
 SPARE_CONNECTIONS = 10
+#: What PostgreSQL says of a database that was not migrated to this version.
+_LACKING = (UndefinedColumn, UndefinedTable)
 
 
 def demand_fit_address(host: str) -> None:
@@ -81,6 +85,23 @@ def demand_reachable() -> None:
         connection.ensure_connection()
     except OperationalError as error:
         raise CommandError(f"the database cannot be reached: {error}") from error
+
+
+def describe_unusable(error: Exception) -> str:
+    """Return what a command says of a database that it could not use; "" for another error."""
+    if isinstance(error, ProgrammingError) and not isinstance(error.__cause__, _LACKING):
+        return ""
+    database = connection.settings_dict
+    is_file = connection.vendor == "sqlite"
+    place = database["NAME"] if is_file else f"{database['NAME']} on {database['HOST']}"
+    if isinstance(error, ProgrammingError) or re.match("no such (table|column)", str(error)):
+        return (
+            f"the database {place} is not of this version: start `manage.py serve`, or run"
+            " `manage.py migrate`; if it is not the site's, correct DATABASE_URL or"
+            " AGENTWEB_DATA_DIR"
+        )
+    why = " ".join(str(error).split()) or type(error).__name__
+    return f"the database {place} cannot be used: {why}; `manage.py doctor` looks at all of it"
 
 
 def demand_whole_site() -> None:
