@@ -39,8 +39,9 @@ TESTING = (
     "pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter",
     "axe_playwright_python", "cyclonedx", "oidc_provider_mock",
 )  # fmt: skip
-#: Measures with clients and servers of their own, whose packages are those of development.
-MEASURES = (["bench", "stream"], ["bench", "load"], ["bench", "turn"], ["bench", "report"])
+#: Commands that need the packages of development: `bench` has clients and servers of its own, and
+#: the tables of `docs` are made from it, too.
+INSTRUMENTS = (["test"], ["docs"], ["bench"])
 NO_NETWORK = ("Connection", "connection", "Network", "name resolution", "No matching distribution")
 
 
@@ -57,9 +58,7 @@ def main() -> None:
 
 
 def choose_lock(words: list[str]) -> Path:
-    """Return the lock of a command; the tables of `docs` are made from the measures, too."""
-    is_dev = words[:1] in (["test"], ["docs"]) or words[:2] in MEASURES
-    return DEV if is_dev else RUNTIME
+    return DEV if words[:1] in INSTRUMENTS else RUNTIME
 
 
 def run() -> NoReturn:

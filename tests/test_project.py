@@ -373,9 +373,9 @@ def test_every_variable_that_the_settings_read_is_in_the_table() -> None:
 
 
 def test_commands_that_import_packages_of_development_bring_them() -> None:
-    for words in (["test", "tests/turns"], ["docs"], ["docs", "--check"], ["bench", "stream"]):
+    for words in (["test", "tests/turns"], ["docs"], ["docs", "--check"], ["bench", "context"]):
         assert manage.choose_lock(words) == manage.DEV
-    for words in ([], ["serve"], ["bench", "search"], ["verify", "docs"]):
+    for words in ([], ["serve"], ["demo"], ["verify", "docs"], ["emulator", "--bench"]):
         assert manage.choose_lock(words) == manage.RUNTIME
 
 
