@@ -37,7 +37,8 @@ RUN if [ -n "$PACKAGES" ]; then apt-get update \
 RUN useradd --system --uid 10001 --no-create-home --home-dir /data agentweb \
     && install --directory --owner=agentweb --group=agentweb --mode=0700 /data
 WORKDIR /app
-COPY manage.py LICENSE ./
+# The lock and the reasons of its packages, for `manage.py sbom` and `doctor`.
+COPY manage.py LICENSE pyproject.toml requirements.lock ./
 COPY agentweb agentweb
 COPY conversations conversations
 COPY tools tools

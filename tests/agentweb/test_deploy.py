@@ -61,6 +61,8 @@ def test_all_that_the_image_copies_is_there_and_reaches_the_builder() -> None:
 
 def test_the_image_holds_every_folder_of_code() -> None:
     needed = {"manage.py", "agentweb", "conversations", "tools", "templates", "static"}
+    # `manage.py sbom` reads them, and `doctor`.
+    needed |= {"pyproject.toml", "requirements.lock"}
     assert needed <= {name for step in steps("COPY") for name in step.split()}
 
 
