@@ -249,6 +249,24 @@ def test_the_password_of_redis_is_asked_for_and_in_no_argument(tmp_path: Path) -
     assert read == "requirepass pass-word\n"
 
 
+@pytest.mark.parametrize("path", sorted(DEPLOY.rglob("*.yaml")), ids=lambda path: path.name)
+def test_no_key_is_given_twice(path: Path) -> None:
+    """`kubectl apply` refuses a manifest with one, which a parser of YAML takes without a word."""
+    todo: list[yaml.Node] = list(yaml.compose_all(path.read_text(encoding="utf-8")))
+    twice: list[str] = []
+    while todo:
+        node = todo.pop()
+        if isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            twice += [
+                f"line {node.start_mark.line}: {key}" for key in {*keys} if keys.count(key) > 1
+            ]
+            todo += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            todo += node.value
+    assert twice == []
+
+
 @pytest.mark.parametrize("pod", [pod for pod in MANIFESTS if pod["kind"] == "Deployment"])
 def test_a_pod_runs_a_command_that_exists_with_little_rights_and_settings_that_are_read(
     pod: Any,
