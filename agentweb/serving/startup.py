@@ -12,7 +12,7 @@ import re
 from django.conf import settings
 from django.core.management import CommandError
 from django.db import OperationalError, ProgrammingError, connection
-from psycopg.errors import UndefinedColumn, UndefinedTable
+from psycopg.errors import InsufficientPrivilege, UndefinedColumn, UndefinedTable
 
 from agentweb.serving.checks import is_weak
 from conversations.budgets.prices import list_enabled_models
@@ -89,12 +89,16 @@ def demand_reachable() -> None:
 
 def describe_unusable(error: Exception) -> str:
     """Return what a command says of a database that it could not use; "" for another error."""
-    if isinstance(error, ProgrammingError) and not isinstance(error.__cause__, _LACKING):
+    is_lacking = isinstance(error.__cause__, _LACKING) or bool(
+        re.match("no such (table|column)", str(error))
+    )
+    is_refused = isinstance(error.__cause__, InsufficientPrivilege)
+    if isinstance(error, ProgrammingError) and not (is_lacking or is_refused):
         return ""
     database = connection.settings_dict
     is_file = connection.vendor == "sqlite"
     place = database["NAME"] if is_file else f"{database['NAME']} on {database['HOST']}"
-    if isinstance(error, ProgrammingError) or re.match("no such (table|column)", str(error)):
+    if is_lacking:
         return (
             f"the database {place} is not of this version: start `manage.py serve`, or run"
             " `manage.py migrate`; if it is not the site's, correct DATABASE_URL or"
