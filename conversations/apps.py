@@ -5,12 +5,12 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
-from django.utils.translation import gettext_lazy as _
 
 
 class ConversationsConfig(AppConfig):
     name = "conversations"
-    verbose_name = _("Chats")
+    #: In the breadcrumbs of every page of the admin, whatever its table is about.
+    verbose_name = "agentweb"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -42,3 +42,10 @@ def test_jobs_without_a_table_that_one_may_see_are_not_there() -> None:
 def test_the_page_of_an_app_is_as_django_makes_it() -> None:
     page = superuser().get(reverse("admin:app_list", args=["conversations"])).content.decode()
     assert "Alert deliveries" in page
+
+
+def test_the_way_to_a_page_names_the_site_and_not_one_of_its_tables() -> None:
+    page = superuser().get(reverse("admin:conversations_budget_add")).content.decode()
+    way = re.search(r'<div class="breadcrumbs">(.*?)</div>', page, re.DOTALL)
+    assert way is not None
+    assert re.findall(r">([^<&]+)</a>", way[1]) == ["Home", "agentweb", "Budgets"]
