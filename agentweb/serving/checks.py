@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 from difflib import get_close_matches
 from email.utils import parseaddr
 from importlib import metadata, util
@@ -140,16 +141,20 @@ def check_sdk_version(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.compatibility)
 def check_extras(**_: Any) -> list[CheckMessage]:
-    wanted = [("AGENTWEB_METRICS", settings.METRICS, "metrics", "prometheus_client"),
+    wanted = [("AGENTWEB_METRICS", settings.METRICS, "metrics", "prometheus_client",
+               "prometheus-client"),
               ("OTEL_EXPORTER_OTLP_ENDPOINT", tracing.is_wanted(), "telemetry",
-               "opentelemetry.exporter")]  # fmt: skip
+               "opentelemetry.exporter",
+               "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http")]  # fmt: skip
+    # The packages of this process, which may be those of `.venv` and not the shell's.
+    pip = Path(sys.prefix) / "bin" / "pip"
     return [
         Error(
             f"{name} is set and the extra `{extra}` is not installed.",
-            hint=f"Install agentweb[{extra}], or unset {name}.",
+            hint=f"{pip} install {packages} (of an image: EXTRAS={extra}), or unset {name}.",
             id="agentweb.E015",
         )
-        for name, is_wanted, extra, module in wanted
+        for name, is_wanted, extra, module, packages in wanted
         if is_wanted and not _is_installed(module)
     ]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +24,7 @@ from agentweb.serving.checks import START_CHECKS
 from agentweb.serving.host import find_file_system, is_on_network
 from conversations.checks import HIGHEST
 from conversations.log.triggers import install_guards, list_guarded_tables
+from tests.test_project import ROOT
 
 STRONG = "0123456789abcdef" * 4
 MOUNTS = """\
@@ -237,7 +240,12 @@ def test_an_extra_that_is_wanted_and_not_there_is_named(
     assert found("E015") == []
     monkeypatch.setattr("agentweb.serving.checks.util.find_spec", lambda name: None)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
-    assert_refused_with("E015", "agentweb[metrics]", "agentweb[telemetry]")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extra in ("metrics", "telemetry"):
+        needed = project["optional-dependencies"][extra]
+        packages = " ".join(one.partition(">")[0] for one in needed)
+        pip = Path(sys.prefix) / "bin" / "pip"
+        assert_refused_with("E015", f"{pip} install {packages} (of an image: EXTRAS={extra})")
 
 
 def test_turns_in_workers_need_redis_postgresql_and_a_model(
