@@ -14,14 +14,19 @@ from typing import Any
 
 from allauth.mfa import app_settings
 from allauth.mfa.models import Authenticator
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.backends.base import SessionBase
 
+from conversations.accounts.account_events import record_event
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
-from conversations.models import SecondFactorRule, User
+from conversations.models import AccountEvent, SecondFactorRule, User
 
 Type = Authenticator.Type
 #: In the session of somebody who had to add a second factor when they logged in.
 LACKS_FACTOR = "lacks_factor"
+_REMOVED = mark_recorded(gettext_noop("Removed the lost second factors"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,22 @@ def may_remove_factor(user: User, factor_id: int) -> bool:
     return not must_have_factor(user) or others.exclude(pk=factor_id).exists()
 
 
-def remove_all_factors(user: User) -> int:
-    """Remove what a person has lost; return how many factors there were."""
-    return int(Authenticator.objects.filter(user=user).delete()[0])
+@transact
+def remove_lost_factors(*, user: User, actor: User | None = None, peer: str = "") -> int:
+    """Remove all factors of a person, on record; return how many there were.
+
+    The person is told. `actor` None: whoever has a shell on the server.
+    """
+    count = int(Authenticator.objects.filter(user=user).delete()[0])
+    if count:
+        record_event(user=user, kind=AccountEvent.Kind.FACTOR_REMOVED, peer=peer)
+    if count and actor is not None:
+        LogEntry.objects.create(
+            user=actor,
+            content_type=ContentType.objects.get_for_model(User),
+            object_id=str(user.pk),
+            object_repr=user.get_username(),
+            action_flag=CHANGE,
+            change_message=_REMOVED,
+        )
+    return count

@@ -37,6 +37,7 @@ from conversations.admin import (
     person,
     policy_form,
     reset_links,
+    second_factors,
 )
 from conversations.admin.base import Choosing, ShownLookups, is_superuser, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
@@ -218,6 +219,11 @@ class UserAdmin(Choosing, _UserAdmin):
                 "<path:object_id>/reset-link/",
                 self.admin_site.admin_view(reset_links.make),
                 name="user_reset_link",
+            ),
+            path(
+                "<path:object_id>/lost-factors/",
+                self.admin_site.admin_view(second_factors.remove_lost),
+                name="user_lost_factors",
             ),
             path(
                 "<path:object_id>/look/",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import re
 import time
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from allauth.mfa.models import Authenticator
 from asgiref.sync import async_to_sync
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.contrib.auth.tokens import default_token_generator
 from django.core.cache import cache
@@ -281,6 +283,31 @@ def test_what_a_person_has_lost_is_removed_by_a_command(ada: User) -> None:
     assert AccountEvent.objects.filter(user=ada, kind="factor_removed").exists()
 
 
+def test_what_a_person_has_lost_is_removed_in_the_admin_and_on_record(ada: User) -> None:
+    add_app(client_of(ada))
+    root = client_of(people_and_turns.person("root", is_staff=True, is_superuser=True))
+    page = f"/admin/conversations/user/{ada.pk}/lost-factors/"
+    assert page.encode() in root.get(f"/admin/conversations/user/{ada.pk}/change/").content
+    assert b"Remove all of them" in root.get(page).content
+    assert list_second_factors(ada).has_app
+    officer = client_of(people_and_turns.person("officer", is_staff=True))
+    assert (officer.get(page).status_code, officer.post(page).status_code) == (403, 403)
+    assert b"The second factors were removed." in root.post(page, follow=True).content
+    client = Client()
+    attempt(client)
+    assert is_in(client)
+    kinds = AccountEvent.objects.filter(user=ada).values_list("kind", flat=True)
+    assert list(kinds).count("factor_removed") == 1
+    entry = LogEntry.objects.get(object_id=str(ada.pk))
+    assert (entry.user.get_username(), entry.get_change_message()) == (
+        "root", "Removed the lost second factors",
+    )  # fmt: skip
+    assert b"This account has no second factor." in root.get(page).content
+    root.post(page)
+    assert LogEntry.objects.filter(object_id=str(ada.pk)).count() == 1
+    assert root.get("/admin/conversations/user/999999/lost-factors/").status_code == 404
+
+
 def test_the_admin_shows_no_secrets_of_factors() -> None:
     root = client_of(people_and_turns.person("root", is_staff=True, is_superuser=True))
     for path in ("mfa/authenticator", "account/emailaddress", "socialaccount/socialaccount"):
@@ -288,5 +315,7 @@ def test_the_admin_shows_no_secrets_of_factors() -> None:
 
 
 def test_nothing_is_recorded_as_removed_where_there_was_nothing(ada: User) -> None:
-    call_command("second_factors", "ada", "--remove")
+    out = StringIO()
+    call_command("second_factors", "ada", "--remove", stdout=out)
+    assert "there is nothing to remove" in out.getvalue()
     assert not AccountEvent.objects.exists()

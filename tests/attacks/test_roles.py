@@ -62,6 +62,7 @@ SPECIAL = {
     "user_usage": ("view_user", "view_apicall"),
     "user_exempt": ("superuser",),
     "user_reset_link": ("superuser",),
+    "user_lost_factors": ("superuser",),
     "user_impersonate": ("superuser",),
     "auth_user_password_change": ("superuser",),
     "api_usage": ("view_apicall", "view_user"),

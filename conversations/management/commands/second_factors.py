@@ -6,8 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.accounts.account_events import Kind, record_event
-from conversations.accounts.second_factors import list_second_factors, remove_all_factors
+from conversations.accounts.second_factors import list_second_factors, remove_lost_factors
 from conversations.management.arguments import find_person
 
 
@@ -24,6 +23,5 @@ class Command(BaseCommand):
         app = "an app, " if found.has_app else ""
         self.stdout.write(f"{app}{len(found.passkeys)} passkeys, {found.codes} recovery codes")
         if options["remove"]:
-            if remove_all_factors(user):
-                record_event(user=user, kind=Kind.FACTOR_REMOVED)
-            self.stdout.write("removed")
+            count = remove_lost_factors(user=user)
+            self.stdout.write("removed" if count else "there is nothing to remove")
