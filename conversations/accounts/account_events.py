@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
@@ -34,6 +36,18 @@ def record_event(*, user: User, kind: Kind, peer: str = "") -> AccountEvent:
     if kind not in _UNTOLD:
         transaction.on_commit(lambda: _tell(user, event))
     return event
+
+
+def log_change(*, user: User, actor: User, words: str) -> None:
+    """Record in the admin's log what an administrator did to an account."""
+    LogEntry.objects.create(
+        user=actor,
+        content_type=ContentType.objects.get_for_model(User),
+        object_id=str(user.pk),
+        object_repr=user.get_username(),
+        action_flag=CHANGE,
+        change_message=words,
+    )
 
 
 def list_account_events(user_id: int) -> list[AccountEvent]:

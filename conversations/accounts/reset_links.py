@@ -6,12 +6,10 @@ admin's log, the person sees it among the events of their account, and second fa
 
 from __future__ import annotations
 
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.tokens import default_token_generator
-from django.contrib.contenttypes.models import ContentType
 from django.utils.http import urlsafe_base64_encode
 
-from conversations.accounts.account_events import Kind, record_event
+from conversations.accounts.account_events import Kind, log_change, record_event
 from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
 from conversations.models import User
@@ -28,13 +26,6 @@ def may_have_reset_link(user: User) -> bool:
 def make_reset_link(*, user: User, actor: User, peer: str) -> dict[str, str]:
     """Record that a link is made; return the parts of its address."""
     record_event(user=user, kind=Kind.RESET_MADE, peer=peer)
-    LogEntry.objects.create(
-        user=actor,
-        content_type=ContentType.objects.get_for_model(User),
-        object_id=str(user.pk),
-        object_repr=user.get_username(),
-        action_flag=CHANGE,
-        change_message=_MADE,
-    )
+    log_change(user=user, actor=actor, words=_MADE)
     uid = urlsafe_base64_encode(str(user.pk).encode())
     return {"uidb64": uid, "token": default_token_generator.make_token(user)}

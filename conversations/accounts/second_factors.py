@@ -14,11 +14,9 @@ from typing import Any
 
 from allauth.mfa import app_settings
 from allauth.mfa.models import Authenticator
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.backends.base import SessionBase
 
-from conversations.accounts.account_events import record_event
+from conversations.accounts.account_events import log_change, record_event
 from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
 from conversations.models import AccountEvent, SecondFactorRule, User
@@ -131,12 +129,5 @@ def remove_lost_factors(*, user: User, actor: User | None = None, peer: str = ""
     if count:
         record_event(user=user, kind=AccountEvent.Kind.FACTOR_REMOVED, peer=peer)
     if count and actor is not None:
-        LogEntry.objects.create(
-            user=actor,
-            content_type=ContentType.objects.get_for_model(User),
-            object_id=str(user.pk),
-            object_repr=user.get_username(),
-            action_flag=CHANGE,
-            change_message=_REMOVED,
-        )
+        log_change(user=user, actor=actor, words=_REMOVED)
     return count
