@@ -130,6 +130,17 @@ async def test_a_mail_is_handed_over_whole_and_a_copy_is_kept(
     assert made.credentials == [f"\0{mailbox.account.login}\0{PASSWORD}"]
 
 
+async def test_a_mail_goes_through_servers_that_take_seven_bits(
+    own: ToolContext, sink: Sink
+) -> None:
+    """Eight bits need the server's 8BITMIME, named in the envelope (RFC 6152)."""
+    made = await sink()
+    await call(own, "send_mail", **MAIL)
+    (taken,) = made.taken
+    assert taken.data.isascii()
+    assert "8BITMIME" not in " ".join(made.lines)
+
+
 async def test_a_mail_is_sent_once_for_each_call(
     own: ToolContext, mailbox: Mailbox, sink: Sink
 ) -> None:

@@ -28,6 +28,8 @@ ADDRESS = re.compile(
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)+"
 )
 MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,300}>")
+#: Text of eight bits may only go to a server that offers 8BITMIME (RFC 6152), which not all do.
+SEVEN_BIT = SMTP.clone(cte_type="7bit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def compose_message(
         raise InputError(f"The text may have at most {LONGEST_BODY:,} characters.")
     if reply_to and not MESSAGE_ID.fullmatch(reply_to):
         raise InputError(f"{quote(reply_to)} is not a Message-ID as read_mail shows it, <...>.")
-    message = EmailMessage(policy=SMTP)
+    message = EmailMessage(policy=SEVEN_BIT)
     message["From"] = sender
     for name, value in (("To", check_addresses(to)), ("Cc", check_addresses(cc))):
         if value:
