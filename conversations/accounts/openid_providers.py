@@ -85,7 +85,9 @@ def find_linked_user(provider: OpenIdProvider, claims: Mapping[str, Any]) -> Use
     users = list(User.objects.filter(email__iexact=address)[:2])
     if not users:
         return None
-    user, is_verified = users[0], claims.get("email_verified") is True
+    user = users[0]
+    # PostgreSQL ignores more than case: to it "ı" is "i", in an address of somebody else.
+    is_verified = claims.get("email_verified") is True and user.email.lower() == address.lower()
     is_own = not user.is_staff and not user.is_superuser and user.is_active
     if provider.links_verified_email and is_verified and len(users) == 1 and is_own:
         return user
