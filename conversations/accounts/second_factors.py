@@ -104,7 +104,8 @@ def use_code(*, user_id: int, code: str) -> Authenticator | None:
 
 def _take_once(row: Any, code: str) -> bool:
     span = (2 * app_settings.TOTP_TOLERANCE + 1) * app_settings.TOTP_PERIOD
-    digits, now = "".join(code.split()), time.time()
+    # Whatever stands between the digits: a code may be written with it.
+    digits, now = "".join(filter(str.isdigit, code)), time.time()
     used = [each for each in row.data.get("used", []) if each[1] > now - span]
     if digits in [each[0] for each in used]:
         return False

@@ -140,7 +140,8 @@ def test_a_new_password_forgives_no_guesses_at_the_code_either(ada: User) -> Non
     assert attempt(client, new).status_code == 429
 
 
-def test_a_code_is_taken_once_whichever_process_it_reaches(ada: User) -> None:
+@pytest.mark.parametrize("written", [" {} {}", "{}-{}", "{}.{}"])
+def test_a_code_is_taken_once_whichever_process_it_reaches(ada: User, written: str) -> None:
     owner = client_of(ada)
     key = add_app(owner)
     client, thief = Client(), Client()
@@ -151,7 +152,7 @@ def test_a_code_is_taken_once_whichever_process_it_reaches(ada: User) -> None:
     # The memory of another process.
     cache.clear()
     attempt(thief)
-    second(thief, f" {code[:3]} {code[3:]}")
+    second(thief, written.format(code[:3], code[3:]))
     assert not is_in(thief)
 
 
