@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -75,7 +76,10 @@ class InvitationAdmin(SecretShownOnce):
         obj.pk, obj.digest, obj.expires_at = made.pk, made.digest, made.expires_at
         obj.link = request.build_absolute_uri(reverse("invitation", args=[token]))
         if obj.email and can_send_mail():
-            send_account_mail(to=obj.email, subject=str(_("Your invitation")), text=_describe(obj))
+            subject, text = str(_("Your invitation")), _describe(obj)
+            transaction.on_commit(
+                lambda: send_account_mail(to=obj.email, subject=subject, text=text)
+            )
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Nothing: the groups were saved with the invitation."""

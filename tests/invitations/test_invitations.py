@@ -14,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from conversations.admin.invitations import InvitationAdmin
 from conversations.audit.verify import Tally, verify_everything
 from conversations.invitations.invitations import (
     InvitationRefused,
@@ -103,6 +104,20 @@ def test_an_invitation_is_mailed_where_mail_is_sent(root: User, settings: Any) -
     assert "It was sent to" in shown
     mails = [each for each in wait_for_mails() if each.to == ["ann@example.org"]]
     assert link_in(mails[-1].body) == link_in(shown)
+
+
+def test_an_invitation_that_was_taken_back_is_not_mailed(
+    root: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError
+
+    settings.SENDS_MAIL = True
+    monkeypatch.setattr(InvitationAdmin, "log_addition", fail)
+    with pytest.raises(RuntimeError):
+        client_of(root).post(ADD, {"email": "ann@example.org", "days": 3})
+    assert not Invitation.objects.exists()
+    assert [each for each in wait_for_mails() if each.to == ["ann@example.org"]] == []
 
 
 @pytest.mark.parametrize(
