@@ -227,6 +227,11 @@ def is_key(value: str) -> bool:
     return value.isdecimal() and len(value) < 19
 
 
+def parse_key(text: str) -> int:
+    """Read the key of a row; 0, which no row has, for what can be none."""
+    return int(text) if is_key(text) else 0
+
+
 def filter_by_key(rows: QuerySet[Any], path: str, value: str) -> QuerySet[Any]:
     """Filter by a key of an address; a malformed one matches nothing."""
     return rows.filter(**{path: int(value)}) if is_key(value) else rows.none()

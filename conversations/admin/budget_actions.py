@@ -19,6 +19,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from conversations.admin.base import parse_key
 from conversations.admin.budget_action_forms import CorrectionForm, GrantForm, ReasonForm
 from conversations.budgets.grants import (
     BudgetError,
@@ -88,7 +89,7 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
     budget = _load_permitted_row(
         request, GRANT, Budget.objects.select_related("user", "group"), object_id
     )
-    person = User.objects.filter(pk=_parse_key(request.GET.get("user", ""))).first()
+    person = User.objects.filter(pk=parse_key(request.GET.get("user", ""))).first()
 
     def preview(data: dict[str, Any]) -> list[str]:
         user, until = data.get("user"), data["until"]
@@ -201,7 +202,7 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
     """Exempt a person from budgets with ?to=on, or end that."""
     if not getattr(request.user, "is_superuser", False):
         raise PermissionDenied
-    user = get_object_or_404(User, pk=_parse_key(object_id))
+    user = get_object_or_404(User, pk=parse_key(object_id))
     wanted = request.GET.get("to") == "on"
     words = _("Nothing is held or refused any more; what calls cost is recorded all the same.")
 
@@ -241,11 +242,7 @@ def _load_permitted_row(request: HttpRequest, permission: str, rows: Any, object
     view = f"conversations.view_{rows.model._meta.model_name}"
     if not request.user.has_perms((permission, view)):
         raise PermissionDenied
-    return get_object_or_404(rows, pk=_parse_key(object_id))
-
-
-def _parse_key(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
+    return get_object_or_404(rows, pk=parse_key(object_id))
 
 
 def _build_return_address(request: HttpRequest, budget: Budget, person: User | None) -> str:

@@ -15,6 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from conversations.admin.base import parse_key
 from conversations.admin.budget_action_forms import ReasonForm, read_last_day
 from conversations.budgets.amounts import Unreadable
 from conversations.budgets.bulk_changes import (
@@ -180,8 +181,7 @@ def _choose_people(request: HttpRequest) -> QuerySet[User]:
     if "all" in query:
         texts = (query.get(name, "") for name in ("name", "group", "centre"))
         return filter_people(*(text.strip().replace("\0", "")[:150] for text in texts))
-    keys = [int(key) for key in query.getlist("user") if key.isdecimal() and len(key) < 19]
-    return filter_people().filter(pk__in=keys)
+    return filter_people().filter(pk__in=map(parse_key, query.getlist("user")))
 
 
 def _address_spending(request: HttpRequest) -> str:

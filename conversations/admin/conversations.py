@@ -26,6 +26,7 @@ from conversations.admin.base import (
     ReadOnly,
     link_list,
     link_row,
+    parse_key,
     short_id,
 )
 from conversations.admin.content_access import may_read, open_content
@@ -236,8 +237,7 @@ class ConversationAdmin(SentAsFiles, ReadOnly):
             raise Http404("no such conversation")
         if not self.has_view_permission(request, row):
             raise PermissionDenied
-        cursor = request.GET.get("after", "")
-        after = int(cursor) if cursor.isdecimal() and len(cursor) < 19 else 0
+        after = parse_key(request.GET.get("after", ""))
         if not open_content(request, row, reading_log.MESSAGES % {"entry": after + 1}):
             raise PermissionDenied
         shown = list_messages(row, after)

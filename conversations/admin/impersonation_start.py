@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from conversations.admin.base import is_key
+from conversations.admin.base import parse_key
 from conversations.conf import conf
 from conversations.library.impersonations import (
     IMPERSONATION,
@@ -27,7 +27,7 @@ def start(request: HttpRequest, object_id: str) -> HttpResponse:
     actor = request.user
     if not isinstance(actor, User) or not is_impersonation_allowed(actor):
         raise PermissionDenied
-    person = get_object_or_404(User, pk=int(object_id) if is_key(object_id) else 0)
+    person = get_object_or_404(User, pk=parse_key(object_id))
     form = ReasonForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:

@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from conversations.admin.base import ReadOnly, ShownLookups, link_list, link_row
+from conversations.admin.base import ReadOnly, ShownLookups, link_list, link_row, parse_key
 from conversations.admin.mcp_form import ServerForm
 from conversations.models import McpDecision, McpServer, McpTool, User
 from conversations.runtime.mcp_servers import pool_synchronizer
@@ -152,8 +152,7 @@ class McpServerAdmin(ShownLookups):
             return HttpResponseNotAllowed(["POST"])
         if not request.user.has_perm("conversations.change_mcptool"):
             raise PermissionDenied
-        key = request.POST.get("tool", "")
-        tool = server.tools.filter(pk=key).first() if key.isdecimal() and len(key) < 19 else None
+        tool = server.tools.filter(pk=parse_key(request.POST.get("tool", ""))).first()
         if tool is None:
             raise Http404("no such tool")
         try:

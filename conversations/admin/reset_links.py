@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from conversations.accounts.account_mail import can_send_mail, send_account_mail
 from conversations.accounts.reset_links import make_reset_link, may_have_reset_link
-from conversations.admin.base import is_key, is_superuser
+from conversations.admin.base import is_superuser, parse_key
 from conversations.conf import conf
 from conversations.models import User
 from conversations.web.forms.log_in import read_peer
@@ -24,7 +24,7 @@ def make(request: HttpRequest, object_id: str) -> HttpResponse:
     """Say what the link is, then make it."""
     if not is_superuser(request):
         raise PermissionDenied
-    user = get_object_or_404(User, pk=int(object_id) if is_key(object_id) else 0)
+    user = get_object_or_404(User, pk=parse_key(object_id))
     is_mailed = bool(user.email) and can_send_mail()
     context = admin.site.each_context(request) | {
         "title": _("Link to a new password"),

@@ -21,6 +21,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from conversations.admin.base import parse_key
 from conversations.admin.bulk_budgets import list_kinds
 from conversations.admin.csv_export import iterate_rows
 from conversations.budgets.amounts import Unreadable
@@ -156,8 +157,7 @@ def _set_limit_for_one(request: HttpRequest) -> HttpResponse:
     """Set what a person may spend a month, or with an empty amount end the limit for them alone."""
     if not request.user.has_perms(SETTING):
         raise PermissionDenied
-    text = request.POST.get("user", "")
-    key = int(text) if text.isdecimal() and len(text) < 19 else 0
+    key = parse_key(request.POST.get("user", ""))
     person = get_object_or_404(User, pk=key, is_active=True)
     try:
         said = _change_limit(request, person, request.POST.get("amount", "").strip())
