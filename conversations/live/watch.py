@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -33,12 +32,13 @@ SECONDS, BEAT = 5.0, 2
 GONE = 4404
 #: Sockets served in a row before other tasks of the loop may run.
 AT_ONCE = 50
-#: A sign of life; the version is missing until the page has one.
-ALIVE = re.compile(r"^<!-- alive(?: (\d+))? -->$")
 
 
 def write_sign(socket: ChatConsumer) -> str:
-    """Return a sign of life for a page; what it was sent before has made it this version."""
+    """Return a sign of life for a page, as `connection.js` reads it (`BEAT`).
+
+    Its version is that of what the page was sent before; it is missing until the page has one.
+    """
     version = socket.shown
     return "<!-- alive -->" if version is None else f"<!-- alive {version} -->"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentweb.bench.tabs import BEAT
 from conversations import rendering
 from conversations.agent.events import (
     Event,
@@ -28,7 +29,7 @@ from conversations.db import run_db
 from conversations.live import turn_stream
 from conversations.live.hub import Reader
 from conversations.live.turn_stream import TurnDisplay
-from conversations.live.watch import ALIVE, watch
+from conversations.live.watch import watch
 from conversations.log.leases import Lease
 from conversations.log.page_version import keep_own_steps
 from conversations.models import Budget, Conversation
@@ -224,7 +225,7 @@ async def test_a_page_that_is_cut_off_before_the_end_of_a_turn_gets_it_when_it_c
             while "Here you are." not in page.text("turn-1"):
                 page.take(await frame_of(found))
             await watch.announce_stop()
-            while not (sign := ALIVE.match(str(await found.receive_from(timeout=60)))):
+            while not (sign := BEAT.match(str(await found.receive_from(timeout=60)))):
                 pass
         await display.publish(TurnClosed(1))
         back = f"{page.bookmark}&left={sign[1]}"

@@ -12,6 +12,7 @@ from django.contrib.auth import HASH_SESSION_KEY
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agentweb.bench.tabs import BEAT
 from conversations.accounts.sessions import find_valid_sessions
 from conversations.agent.events import TitleChanged
 from conversations.db import run_db
@@ -187,7 +188,7 @@ async def left_at(conversation: Conversation) -> int:
     async with connected(conversation) as found:
         page.take(await frame_of(found))
         await watching.watch.announce_stop()
-        sign = watching.ALIVE.match(await found.receive_from(timeout=60))
+        sign = BEAT.match(await found.receive_from(timeout=60))
         page.take(await frame_of(found))
     assert page.find("restarting") is not None
     assert sign is not None

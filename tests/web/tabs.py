@@ -11,9 +11,9 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from agentweb.asgi import application
+from agentweb.bench.tabs import BEAT
 from conversations.db import run_db
 from conversations.live.socket_access import socket_token
-from conversations.live.watch import ALIVE
 from conversations.models import Conversation, User
 from tests.support import stored_turns
 
@@ -68,7 +68,7 @@ async def ada_and_her_conversation() -> tuple[User, Conversation]:
 
 async def frame_of(found: WebsocketCommunicator) -> str:
     """Return the next frame about the conversation; skip those about the server."""
-    while ALIVE.match(frame := str(await found.receive_from(timeout=60))):
+    while BEAT.match(frame := str(await found.receive_from(timeout=60))):
         pass
     return frame
 
