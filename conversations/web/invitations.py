@@ -22,8 +22,8 @@ from conversations.invitations.invitations import (
     has_account,
     use_invitation,
 )
-from conversations.web.forms.chat import NewPersonForm
 from conversations.web.forms.log_in import read_peer
+from conversations.web.forms.new_accounts import NewPersonForm
 from conversations.web.log_in import answer_throttled
 
 

@@ -21,8 +21,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from conversations.accounts.people import has_administrator
 from conversations.accounts.throttle import LogInThrottled, admit_log_in, refund_attempt
-from conversations.web.forms.chat import SetupForm
 from conversations.web.forms.log_in import read_peer
+from conversations.web.forms.new_accounts import SetupForm
 from conversations.web.log_in import answer_throttled
 
 

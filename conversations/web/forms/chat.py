@@ -1,23 +1,16 @@
-"""The forms of the chat: a message, a decision, another version, and the first-run setup."""
+"""The forms of the chat: a message, a decision, another version."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
-from django.contrib.auth.forms import UserCreationForm
 from django.utils.translation import gettext_lazy as _
 
 from conversations.library.access import list_usable_models
-from conversations.models import User
 from conversations.models.log import Effort
-
-if TYPE_CHECKING:
-    _UserForm = UserCreationForm[User]
-else:
-    _UserForm = UserCreationForm
 
 
 class IdsField(forms.Field):
@@ -92,28 +85,3 @@ class EditForm(forms.Form):
 def describe_error(form: forms.Form) -> str:
     """Return the first error of a form."""
     return str(next(iter(form.errors.values()))[0])
-
-
-class NewPersonForm(_UserForm):
-    """The name and password of somebody who was invited."""
-
-    class Meta:
-        model = User
-        fields = ("username",)
-        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}
-
-
-class SetupForm(_UserForm):
-    """The first administrator."""
-
-    class Meta:
-        model = User
-        fields = ("username", "email")
-        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}
-
-    def save(self, commit: bool = True) -> User:
-        user = super().save(commit=False)
-        user.is_staff = user.is_superuser = True
-        if commit:
-            user.save()
-        return user
