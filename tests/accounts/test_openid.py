@@ -199,22 +199,6 @@ def test_an_account_is_linked_only_by_a_verified_address_where_the_setting_says_
         assert refused(answer, client, "has your e-mail address already")
 
 
-@pytest.mark.parametrize("address", ["ann@ſtage.example", "dıana@example.org"])
-def test_an_address_that_only_looks_like_the_verified_one_is_not_linked(
-    address: str, server: OpenIdServer, settings: Any
-) -> None:
-    """PostgreSQL takes dotless and long letters for the usual ones where case is ignored."""
-    settings.LOG_IN_PROVIDERS = [provider(server, links_verified_email=True, new_accounts=False)]
-    server.put_person("s-1", ANN | {"email": address})
-    plain = address.replace("ſ", "s").replace("ı", "i")
-    local = people_and_turns.person("local", email=plain)
-    client = Client()
-    log_in(server, client)
-    assert not is_in(client)
-    assert User.objects.get() == local
-    assert not SocialAccount.objects.exists()
-
-
 def test_a_state_is_taken_once_and_in_its_own_browser(server: OpenIdServer) -> None:
     client, thief = Client(), Client()
     back = come_back(server, client)

@@ -39,6 +39,22 @@ def test_an_address_that_is_not_verified_gives_nobody_a_later_log_in(
     assert SocialAccount.objects.values("user").distinct().count() == 2
 
 
+@pytest.mark.parametrize("address", ["ann@ſtage.example", "dıana@example.org"])
+def test_an_address_that_only_looks_like_the_verified_one_is_not_linked(
+    address: str, server: OpenIdServer, settings: Any
+) -> None:
+    """PostgreSQL takes dotless and long letters for the usual ones where case is ignored."""
+    settings.LOG_IN_PROVIDERS = [provider(server, links_verified_email=True, new_accounts=False)]
+    server.put_person("s-1", ANN | {"email": address})
+    plain = address.replace("ſ", "s").replace("ı", "i")
+    local = people_and_turns.person("local", email=plain)
+    client = Client()
+    log_in(server, client)
+    assert not is_in(client)
+    assert User.objects.get() == local
+    assert not SocialAccount.objects.exists()
+
+
 def test_an_address_that_was_given_up_is_free_for_somebody_else(server: OpenIdServer) -> None:
     log_in(server, Client())
     assert not EmailAddress.objects.exists()
