@@ -37,13 +37,14 @@ def test_a_word_file_keeps_its_structure() -> None:
         extract_text(samples.docx(), "cv.docx", part="1")
 
 
-def test_what_is_in_a_content_control_or_inserted_is_read_and_what_was_deleted_is_not() -> None:
+def test_what_is_in_a_content_control_or_inserted_is_read_and_what_went_is_not() -> None:
     w = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     body = (
         f"<w:document {w}><w:body><w:sdt><w:sdtContent><w:p><w:r><w:t>held</w:t></w:r></w:p>"
         "</w:sdtContent></w:sdt><w:p><w:ins><w:r><w:t>new</w:t><w:noBreakHyphen/><w:t>er</w:t></w:r>"
         "</w:ins>"
-        "<w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p></w:body></w:document>"
+        "<w:del><w:r><w:delText>old</w:delText></w:r></w:del>"
+        "<w:moveFrom><w:r><w:t>elsewhere</w:t></w:r></w:moveFrom></w:p></w:body></w:document>"
     )
     data = samples.archive({"word/document.xml": body.encode()}, base=samples.docx())
     assert extract_text(data, "x.docx") == "held\n\nnew-er"

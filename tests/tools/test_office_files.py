@@ -88,6 +88,16 @@ def test_every_word_that_is_written_is_read(seed: int) -> None:
     assert [word for word in words[40:] if word not in cells] == []
 
 
+def test_a_table_in_a_table_is_read_once() -> None:
+    document = Document()
+    outer = document.add_table(rows=1, cols=2)
+    outer.cell(0, 0).text = "before"
+    inner = outer.cell(0, 1).add_table(rows=1, cols=2)
+    inner.cell(0, 0).text, inner.cell(0, 1).text = "left", "right"
+    text = read_document(samples.saved(document), "a.docx", "", "")
+    assert text == "| before | left right |\n| --- | --- |"
+
+
 def test_a_formula_without_a_stored_value_is_read_as_it_is_written() -> None:
     data = samples.xlsx({"Sums": [[1, 2, "=A1+B1"], [3, None, None]]})
     assert "| 1 | 2 | =A1+B1 |" in extract_text(data, "a.xlsx")

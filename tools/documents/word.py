@@ -24,8 +24,12 @@ LISTED = re.compile(r"list\s*(bullet|paragraph|number)", re.IGNORECASE)
 DEEPEST = 6
 #: Parts with text of their own, beside the body.
 BESIDE = frozenset({"header", "footer", "footnotes", "endnotes", "comments"})
-#: Holds a second copy of the text, for older programs; skipped.
-FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+#: Properties, what a tracked change has deleted or moved elsewhere, and the second copy of a text,
+#: for older programs.
+SKIPPED = frozenset({
+    *map(qn, ("w:pPr", "w:rPr", "w:del", "w:moveFrom")),
+    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
+})  # fmt: skip
 
 
 def read_word(data: bytes, part: str) -> Iterator[Part]:
@@ -103,9 +107,18 @@ def _prefix_of(paragraph: Any, styles: dict[str, str]) -> str:
 
 def _table_rows(table: Any) -> list[list[str]]:
     return [
-        [" ".join(_text(cell).split()) for cell in row.iter(qn("w:tc"))]
-        for row in table.iter(qn("w:tr"))
+        [" ".join(_text(cell).split()) for cell in _iterate_outermost(row, qn("w:tc"))]
+        for row in _iterate_outermost(table, qn("w:tr"))
     ]
+
+
+def _iterate_outermost(parent: Any, tag: str) -> Iterator[Any]:
+    """Yield the elements of a tag below another, without those within them: of tables in cells."""
+    for element in parent:
+        if element.tag == tag:
+            yield element
+        else:
+            yield from _iterate_outermost(element, tag)
 
 
 def _text(element: Any) -> str:
@@ -123,7 +136,7 @@ def _text_pieces(parent: Any) -> Iterator[str]:
                 yield "\n"
             case tag if tag == qn("w:noBreakHyphen"):
                 yield "-"
-            case tag if tag in (FALLBACK, qn("w:pPr"), qn("w:rPr"), qn("w:del")):
+            case tag if tag in SKIPPED:
                 continue
             case tag:
                 yield from _text_pieces(element)
