@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,12 @@ def test_a_table_in_a_table_is_read_once() -> None:
     inner.cell(0, 0).text, inner.cell(0, 1).text = "left", "right"
     text = read_document(samples.saved(document), "a.docx", "", "")
     assert text == "| before | left right |\n| --- | --- |"
+
+
+def test_a_moment_keeps_its_seconds() -> None:
+    texts = ("2026-11-01", "2026-11-01 09:30", "2026-11-01 09:30:07")
+    text = extract_text(samples.xlsx({"Log": [[*map(datetime.fromisoformat, texts)]]}), "a.xlsx")
+    assert f"| {' | '.join(texts)} |" in text
 
 
 def test_a_formula_without_a_stored_value_is_read_as_it_is_written() -> None:

@@ -121,7 +121,8 @@ def _format_value(value: object) -> str:
         case float():
             return f"{value:.15g}"
         case datetime():
-            return value.isoformat(sep=" ", timespec="minutes").removesuffix(" 00:00")
+            # Without what a day alone, or a minute, does not say.
+            return value.isoformat(sep=" ").removesuffix(" 00:00:00").removesuffix(":00")
         case date() | time():
             return value.isoformat()
         case _:
