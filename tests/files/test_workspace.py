@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from django.db import connections
 from django.utils import timezone
 
 from conversations.files import workspace as services
-from conversations.files.workspace import UserWorkspace, objects, sweep
+from conversations.files.workspace import UserWorkspace, arrange, objects, sweep
 from conversations.files.workspace.browse import list_deleted_files
 from conversations.models import FileState, User, WorkspaceFile
 from tests.support import people_and_turns, s3_server
@@ -379,3 +379,18 @@ def test_a_reader_sees_the_old_or_the_new_file_whole(shared: UserWorkspace, sett
 
     for found in at_once(one, 20):
         assert found is False or (len(found) == 4_000 and len(set(found)) == 1)
+
+
+def test_what_comes_back_is_not_swept_meanwhile(shared: UserWorkspace, monkeypatch: Any) -> None:
+    shared.write("a", b"x")
+    batch = services.delete_files(owner_id=shared.owner_id, path="a")
+    find, late = arrange._find_restore_path, timezone.now() + timedelta(days=99)
+    with ThreadPoolExecutor(1) as pool:
+
+        def find_late(*given: Any) -> str:
+            wait([pool.submit(at_once, lambda _: services.sweep_workspaces(now=late), 1)], 0.5)
+            return find(*given)
+
+        monkeypatch.setattr(arrange, "_find_restore_path", find_late)
+        services.restore_files(owner_id=shared.owner_id, batch=batch)
+    assert shared.read("a") == b"x"

@@ -70,13 +70,15 @@ def restore_files(*, owner_id: int, batch: UUID) -> list[str]:
     """
     with lock_index(owner_id) as held:
         taken, back = dict(held.live), []
-        for row in held.trash:
-            if row.batch == batch:
-                row.path = _find_restore_path(taken, row.path)
-                row.state, row.batch = FileState.LIVE, None
-                row.save(update_fields=["state", "batch", "path"])
-                taken[row.path] = row
-                back.append(row.path)
+        keys = [row.pk for row in held.trash if row.batch == batch]
+        # Locked, and read again: the sweep discards what is old without the owner's lock.
+        rows = WorkspaceFile.objects.select_for_update().filter(pk__in=keys, state=FileState.TRASH)
+        for row in rows.order_by("changed_at", "pk"):
+            row.path = _find_restore_path(taken, row.path)
+            row.state, row.batch = FileState.LIVE, None
+            row.save(update_fields=["state", "batch", "path"])
+            taken[row.path] = row
+            back.append(row.path)
         return sorted(back)
 
 
