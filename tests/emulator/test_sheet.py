@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.emulator.known_refusals import KNOWN
+from tests.emulator.rule_refusals import RULES
+from tests.emulator.shape_refusals import SHAPES
 from tests.emulator.sheet import SECTIONS, STATEMENTS, Statement
 from tests.emulator.test_accepted import ACCEPTED
 from tests.emulator.test_betas import BETAS
 from tests.emulator.test_family_refusals import FAMILIES
-from tests.emulator.test_rule_refusals import RULES
-from tests.emulator.test_shape_refusals import SHAPES
-from tests.emulator.test_tool_refusals import TOOL_RULES
+from tests.emulator.tool_refusals import TOOL_RULES
 
 SHEET = Path(__file__).resolve().parents[2] / ".." / "shared" / "MESSAGES_API.md"
 TABLES: tuple[list[Any], ...] = (RULES, SHAPES, FAMILIES, ACCEPTED, TOOL_RULES, BETAS, KNOWN)

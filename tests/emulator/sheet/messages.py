@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.emulator.sheet.statement import leaves_out, says
 
 _FAMILY = "test_a_model_family_refuses_what_it_does_not_take"
-_BROKEN = "test_a_broken_rule_is_refused_with_its_text"
+_WRONG = "test_a_wrong_request_is_refused_with_its_text"
 
 STATEMENTS = (
-    says(5, "All 400s:", _BROKEN),
+    says(5, "All 400s:", _WRONG),
     says(
         5,
         "Every tool_use answered in the *next* message, results first",
@@ -44,7 +44,7 @@ STATEMENTS = (
         "was found without a corresponding `web_search_tool_result` block",
         "5 server tool without result",
         "5 tool search without result",
-        "test_a_wrong_tool_of_the_api_is_refused_with_its_text",
+        _WRONG,
         "test_the_fields_of_every_tool_are_those_the_sdk_knows",
     ),
     says(

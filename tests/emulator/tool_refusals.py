@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
-
-import pytest
 
 from tests.emulator.samples import (
     EXTRA,
@@ -208,13 +205,3 @@ TOOL_RULES = [
         f"messages.1.content.0.text.citations.0.web_search_result_location.cache_control: {EXTRA}",
     ),
 ]
-
-
-@pytest.mark.parametrize(("rule", "change", "text"), TOOL_RULES)
-def test_a_wrong_tool_of_the_api_is_refused_with_its_text(
-    ask: Any, body: Any, rule: str, change: dict[str, Any], text: str
-) -> None:
-    answered = ask(body(**copy.deepcopy(change)))
-    assert answered.status == 400, rule
-    assert answered.json["error"]["type"] == "invalid_request_error"
-    assert answered.message.startswith(text)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
-import pytest
-
 from tests.emulator.samples import (
     COMPACTION,
     EXTRA,
@@ -255,28 +250,3 @@ SHAPES = [
         f"messages.0.content.0.compaction.citations: {EXTRA}",
     ),
 ]
-
-
-@pytest.mark.parametrize(("rule", "change", "text"), SHAPES)
-def test_a_wrong_shape_is_refused_with_its_text(
-    ask: Any, body: Any, rule: str, change: dict[str, Any], text: str
-) -> None:
-    answered = ask(body(**copy.deepcopy(change)))
-    assert answered.status == 400, rule
-    assert answered.json["error"]["type"] == "invalid_request_error"
-    assert answered.json["request_id"] == answered.headers["request-id"]
-    assert answered.message.startswith(text)
-
-
-@pytest.mark.parametrize(("rule", "change", "text"), SHAPES)
-def test_a_count_is_refused_like_its_message_when_a_wrong_shape_is_wrong(
-    ask: Any, body: Any, rule: str, change: dict[str, Any], text: str
-) -> None:
-    """Section 2: the same validation, but fields that only concern sampling are unknown there."""
-    full = body(**copy.deepcopy(change))
-    full.pop("max_tokens")
-    answered = ask(full, path="/v1/messages/count_tokens")
-    sampling = {"max_tokens", "stream", "temperature", "top_p", "top_k"} & set(change)
-    assert answered.status == (200 if sampling == {"max_tokens"} else 400), rule
-    if not sampling:
-        assert answered.message.startswith(text)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
-import pytest
-
 from tests.emulator.samples import (
     ADAPTIVE,
     HOUR,
@@ -261,28 +256,3 @@ RULES = [
         "cache_control.ttl: the last block already has cache_control with ttl='1h'",
     ),
 ]
-
-
-@pytest.mark.parametrize(("rule", "change", "text"), RULES)
-def test_a_broken_rule_is_refused_with_its_text(
-    ask: Any, body: Any, rule: str, change: dict[str, Any], text: str
-) -> None:
-    answered = ask(body(**copy.deepcopy(change)))
-    assert answered.status == 400, rule
-    assert answered.json["error"]["type"] == "invalid_request_error"
-    assert answered.json["request_id"] == answered.headers["request-id"]
-    assert answered.message.startswith(text)
-
-
-@pytest.mark.parametrize(("rule", "change", "text"), RULES)
-def test_a_count_is_refused_like_its_message_when_a_broken_rule_is_wrong(
-    ask: Any, body: Any, rule: str, change: dict[str, Any], text: str
-) -> None:
-    """Section 2: the same validation, but fields that only concern sampling are unknown there."""
-    full = body(**copy.deepcopy(change))
-    full.pop("max_tokens")
-    answered = ask(full, path="/v1/messages/count_tokens")
-    sampling = {"max_tokens", "stream", "temperature", "top_p", "top_k"} & set(change)
-    assert answered.status == (200 if sampling == {"max_tokens"} else 400), rule
-    if not sampling:
-        assert answered.message.startswith(text)
