@@ -10,15 +10,14 @@ of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated
-from unicodedata import normalize
 
 from tools.framework.clean_text import quote
 from tools.framework.errors import InputError, UnknownOriginalError
 from tools.framework.tool import ToolContext, tool
 from tools.isolation.isolated_calls import run_isolated
-from tools.text.lower_case import lower_text
+from tools.text.lower_case import find_first, list_spellings, lower_text
 
 MOST_CHARACTERS = 20_000
 LONGEST_LINE = 500
@@ -101,29 +100,17 @@ def show_matches(id: str, original: str, start: int, length: int, matching: str)
 
 def _find_lines(original: str, start: int, matching: str) -> Iterator[tuple[int, str]]:
     """Yield the offset of each match and its numbered line, or parts of a line that is long."""
-    spelt = (matching, normalize("NFC", matching), normalize("NFD", matching))
     rest = original[start:]
-    whole = lower_text(rest)
-    wanted = tuple(text for text in dict.fromkeys(map(lower_text, spelt)) if text in whole)
+    wanted = list_spellings(matching, lower_text(rest))
     number = original.count("\n", 0, start) + 1
     for line in rest.split("\n"):
         lowered, shown_to = lower_text(line), 0
-        while found := _find_first(lowered, wanted, shown_to):
+        while found := find_first(lowered, wanted, shown_to):
             at, end = found
             yield start + at, f"{number}: {_clip_line(line, at, end)}"
             shown_to = max(end, end + AROUND if len(line) > LONGEST_LINE else len(line))
         start += len(line) + 1
         number += 1
-
-
-def _find_first(line: str, wanted: Iterable[str], start: int) -> tuple[int, int] | None:
-    """Return where the first of the texts begins and ends."""
-    first = None
-    for text in wanted:
-        at = line.find(text, start)
-        if at >= 0 and (first is None or at < first[0]):
-            first = at, at + len(text)
-    return first
 
 
 def _clip_line(line: str, first: int, last: int) -> str:

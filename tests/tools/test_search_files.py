@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Literal
+from unicodedata import normalize
+
 import pytest
 
 from tests.tools import samples
@@ -63,6 +66,15 @@ async def test_documents_are_searched_by_the_lines_that_reading_shows(
         "a.pdf:5: Two",
         "[2 matches in 2 files, 3 of 3 searched; not text, or not readable: b.pdf]",
     ]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+async def test_accents_are_found_however_they_are_stored(
+    context: ToolContext, workspace: MemoryWorkspace, form: Literal["NFC", "NFD"]
+) -> None:
+    workspace.files["a.md"] = "in Zürich\nin Zu\u0308rich\nin Zurich".encode()
+    lines = await found(context, text=normalize(form, "zürich"))
+    assert [line[:6] for line in lines] == ["a.md:1", "a.md:2", "[2 mat"]
 
 
 async def test_a_long_line_is_shown_around_its_match_and_once(

@@ -1,10 +1,14 @@
 """Lower case that keeps the offset of every character, for searches that ignore case.
 
 With query and text in this form a search is `str.find`: linear in the text, whatever the query, and
-its offsets are those of the original.
+its offsets are those of the original. A letter with an accent is one character or two, so a query
+is looked for in both spellings.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from unicodedata import normalize
 
 
 def lower_text(text: str) -> str:
@@ -13,3 +17,19 @@ def lower_text(text: str) -> str:
     if len(lowered) == len(text):
         return lowered
     return "".join(low if len(low := char.lower()) == 1 else char for char in text)
+
+
+def list_spellings(query: str, lowered: str) -> tuple[str, ...]:
+    """Return the spellings of a query that are in a text, both in lower case."""
+    spelt = (query, normalize("NFC", query), normalize("NFD", query))
+    return tuple(each for each in dict.fromkeys(map(lower_text, spelt)) if each in lowered)
+
+
+def find_first(text: str, wanted: Iterable[str], start: int) -> tuple[int, int] | None:
+    """Return where the first of the texts begins and ends."""
+    first = None
+    for each in wanted:
+        at = text.find(each, start)
+        if at >= 0 and (first is None or at < first[0]):
+            first = at, at + len(each)
+    return first
