@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tools.resolvers import resolving
 from tests.tools.spellings import INSIDE, LOOPBACK_IN_EVERY_SPELLING
 from tools.framework.errors import AddressRefusedError
 from tools.framework.outside_access import WebAccess
@@ -59,13 +60,6 @@ async def test_what_is_refused_is_said_without_the_password() -> None:
     with pytest.raises(AddressRefusedError) as refused:
         await fetch_page("http://user:hunter2@example.com/", WebAccess())
     assert "hunter2" not in str(refused.value)
-
-
-def resolving(*addresses: str) -> Any:
-    async def resolve(_host: str, _port: int) -> list[str]:
-        return list(addresses)
-
-    return resolve
 
 
 async def aimed(url: str, *addresses: str, **changes: Any) -> Target:

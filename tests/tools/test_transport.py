@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from tests.tools.certificates import issue
+from tests.tools.resolvers import resolving
 from tests.tools.spellings import INNER_ADDRESSES, INSIDE, LOOPBACK_IN_EVERY_SPELLING, spellings
 from tools.framework.errors import AddressRefusedError, BodyRefusedError, FetchError, ToolError
 from tools.framework.outside_access import WebAccess
@@ -23,13 +24,6 @@ from tools.http.transport import GuardedTransport
 pytestmark = pytest.mark.asyncio
 
 Reply = Callable[..., bytes]
-
-
-def resolving(*addresses: str) -> Any:
-    async def resolve(_host: str, _port: int) -> list[str]:
-        return list(addresses)
-
-    return resolve
 
 
 def guarded_client(access: WebAccess, headers: dict[str, str] | None = None) -> httpx2.AsyncClient:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tools.certificates import issue
+from tests.tools.resolvers import resolving
 from tools.framework.errors import AddressRefusedError, FetchError, RedirectRefusedError
 from tools.framework.outside_access import WebAccess
 from tools.http import fetch
@@ -20,13 +21,6 @@ from tools.http.targets import parse_url
 pytestmark = pytest.mark.asyncio
 
 Reply = Callable[..., bytes]
-
-
-def resolving(*addresses: str) -> Any:
-    async def resolve(_host: str, _port: int) -> list[str]:
-        return list(addresses)
-
-    return resolve
 
 
 async def test_an_opened_site_is_fetched_without_a_trace_of_us(serve: Any, reply: Reply) -> None:
