@@ -44,10 +44,11 @@ def test_what_is_in_a_content_control_or_inserted_is_read_and_what_went_is_not()
         "</w:sdtContent></w:sdt><w:p><w:ins><w:r><w:t>new</w:t><w:noBreakHyphen/><w:t>er</w:t></w:r>"
         "</w:ins>"
         "<w:del><w:r><w:delText>old</w:delText></w:r></w:del>"
-        "<w:moveFrom><w:r><w:t>elsewhere</w:t></w:r></w:moveFrom></w:p></w:body></w:document>"
+        "<w:moveFrom><w:r><w:t>elsewhere</w:t></w:r></w:moveFrom></w:p>"
+        "<w:customXml><w:p><w:r><w:t>marked</w:t></w:r></w:p></w:customXml></w:body></w:document>"
     )
     data = samples.archive({"word/document.xml": body.encode()}, base=samples.docx())
-    assert extract_text(data, "x.docx") == "held\n\nnew-er"
+    assert extract_text(data, "x.docx") == "held\n\nnew-er\n\nmarked"
 
 
 BOOK = {

@@ -24,6 +24,8 @@ LISTED = re.compile(r"list\s*(bullet|paragraph|number)", re.IGNORECASE)
 DEEPEST = 6
 #: Parts with text of their own, beside the body.
 BESIDE = frozenset({"header", "footer", "footnotes", "endnotes", "comments"})
+#: What may stand around paragraphs: content controls, marks of other programs, tracked insertions.
+AROUND = frozenset(map(qn, ("w:sdt", "w:sdtContent", "w:customXml", "w:ins")))
 #: Properties, what a tracked change has deleted or moved elsewhere, and the second copy of a text,
 #: for older programs.
 SKIPPED = frozenset({
@@ -83,7 +85,7 @@ def _blocks(parent: Any, styles: dict[str, str]) -> Iterator[tuple[str, bool]]:
                 yield prefix + text, prefix.lstrip().startswith(("- ", "1. "))
         elif element.tag == qn("w:tbl"):
             yield "\n".join(format_table(_table_rows(element))), False
-        elif element.tag in (qn("w:sdt"), qn("w:sdtContent"), qn("w:ins")):
+        elif element.tag in AROUND:
             yield from _blocks(element, styles)
 
 
