@@ -59,7 +59,7 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
         if self.failedByMe:
             return
         self._bytes += len(data)
-        if self._bytes > MOST_BYTES and not self._is_new_period():
+        if self._bytes > MOST_BYTES and not self._renew_period():
             self._fail_connection(TOO_MUCH, "too much at once")
             return
         super().dataReceived(data)
@@ -67,11 +67,11 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
     def onFrameBegin(self) -> None:  # noqa: N802
         super().onFrameBegin()
         self._frames += 1
-        if self._frames > MOST_FRAMES and not self._is_new_period() and not self.failedByMe:
+        if self._frames > MOST_FRAMES and not self._renew_period() and not self.failedByMe:
             self._fail_connection(TOO_MUCH, "too many frames")
 
-    def _is_new_period(self) -> bool:
-        """Return whether a period is over; if so, begin the next."""
+    def _renew_period(self) -> bool:
+        """Begin a period if the last one is over; return whether it was."""
         now = time.monotonic()
         if now - self._period_began < PERIOD:
             return False

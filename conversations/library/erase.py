@@ -68,7 +68,7 @@ def erase_due_conversations(*, owner_id: int | None = None, now: datetime | None
     if owner_id is not None:
         rows = rows.filter(owner_id=owner_id)
     keys = list(rows.order_by("erase_at").values_list("pk", flat=True)[:MOST])
-    return sum(_is_erased(key, now) for key in keys)
+    return sum(_try_erasing(key, now) for key in keys)
 
 
 def is_erasure_pending(*, owner_id: int) -> bool:
@@ -83,7 +83,7 @@ def _end_temporary(now: datetime) -> None:
     over.exclude(Exists(live)).update(deleted_at=now)
 
 
-def _is_erased(conversation_id: int, now: datetime | None) -> bool:
+def _try_erasing(conversation_id: int, now: datetime | None) -> bool:
     try:
         return erase_conversation(conversation_id=conversation_id, now=now) is not None
     except Exception:

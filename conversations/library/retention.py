@@ -131,11 +131,11 @@ def apply_retention(*, now: datetime | None = None) -> int:
     moved = 0
     for rule in _list_rules():
         keys = list(list_due(rule, now).order_by("pk").values_list("pk", flat=True)[: MOST - moved])
-        moved += sum(_is_moved(rule, key, now) for key in keys)
+        moved += sum(_move_to_trash(rule, key, now) for key in keys)
     return moved
 
 
-def _is_moved(rule: RetentionRule, key: int, now: datetime) -> bool:
+def _move_to_trash(rule: RetentionRule, key: int, now: datetime) -> bool:
     try:
         with transaction.atomic():
             row = lock_conversation(key)

@@ -158,7 +158,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _follow(self, topic: Topic, reader: Reader) -> None:
         try:
-            if not await self._is_new(topic, reader):
+            if not await self._resume(topic, reader):
                 await self._send_snapshot(topic, reader)
             while True:
                 await reader.wait()
@@ -175,8 +175,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
         logger.warning("a socket is closed for now: %s", str(error).partition("\n")[0])
         await self.close(AWAY)
 
-    async def _is_new(self, topic: Topic, reader: Reader) -> bool:
-        """Start the reader without a snapshot when the page already shows the newest version."""
+    async def _resume(self, topic: Topic, reader: Reader) -> bool:
+        """Start the reader without a snapshot if the page shows the newest version; say whether."""
         version = self.left if self.version is None else self.version
         if version is None:
             return False

@@ -195,18 +195,18 @@ async def _open_streams(endpoint: Command, lost: Lost) -> AsyncGenerator[object]
 
 def _limit_process(pid: int) -> None:
     """Limit a process that has just started, and all that it will start; log what is refused."""
-    refused = [] if _is_done(os.setpriority, os.PRIO_PROCESS, pid, NICE) else ["priority"]
+    refused = [] if _try_change(os.setpriority, os.PRIO_PROCESS, pid, NICE) else ["priority"]
     if sys.platform.startswith("linux"):
         refused += [
             _NAMES[which]
             for which, most in LIMITS.items()
-            if not _is_done(_limit, pid, which, most)
+            if not _try_change(_limit, pid, which, most)
         ]
     if refused:
         logger.warning("an MCP server runs without a limit on %s", ", ".join(refused))
 
 
-def _is_done(change: Callable[..., object], *arguments: object) -> bool:
+def _try_change(change: Callable[..., object], *arguments: object) -> bool:
     """Make a change to a process; return whether it was allowed, or nothing is there any more."""
     try:
         change(*arguments)
