@@ -15,6 +15,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -231,9 +232,13 @@ def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool
 def _save_budget(budget: Budget) -> Budget:
     try:
         budget.full_clean()
+        with transaction.atomic():
+            budget.save()
     except ValidationError as error:
         raise BudgetError(" ".join(error.messages)) from error
-    budget.save()
+    except IntegrityError as error:  # another was set at the same moment
+        words = _("There is an active budget of this kind, unit, period and model.")
+        raise BudgetError(words) from error
     return budget
 
 

@@ -220,3 +220,19 @@ def test_a_name_that_no_model_has_is_refused_and_records_of_before_stay() -> Non
     said = dict(MoneyRecord.objects.filter(table="budget").values_list("key", "content"))
     assert "model" not in said[plain.pk]
     assert '"model":"sonnet"' in said[family.pk]
+
+
+@pytest.mark.django_db
+def test_of_two_budgets_that_are_set_at_once_the_later_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check, same = Budget.full_clean, {"kind": "pool", "unit": "money", "period": "week"}
+
+    def check_before_the_other(budget: Budget) -> None:
+        check(budget)
+        Budget.objects.create(scope="site", limit=7, **same)
+
+    monkeypatch.setattr(Budget, "full_clean", check_before_the_other)
+    with pytest.raises(BudgetError, match="active budget of this kind"):
+        set_limit(**same, limit=5)
+    assert Budget.objects.get().limit == 7
