@@ -235,4 +235,3 @@ def test_of_two_budgets_that_are_set_at_once_the_later_is_refused(
     monkeypatch.setattr(Budget, "full_clean", check_before_the_other)
     with pytest.raises(BudgetError, match="active budget of this kind"):
         set_limit(**same, limit=5)
-    assert Budget.objects.get().limit == 7
