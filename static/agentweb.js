@@ -199,6 +199,7 @@
   if (store.isStarted(form.dataset.draft)) {
     store.set(key, store.get(`draft:${user}:new`));
     store.set(`draft:${user}:new`, null);
+    box.focus();
   }
   const remembered = JSON.parse(store.get(key) ?? "{}");
   if (!box.value && remembered.text) box.value = remembered.text;

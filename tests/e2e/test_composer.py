@@ -97,3 +97,18 @@ async def test_enter_begins_a_line_on_a_touch_screen(
         async with phone.expect_navigation():
             await phone.get_by_role("button", name="Save").click()
         await context.close()
+
+
+async def test_who_begins_a_chat_writes_on_without_a_click(tab: Page, served: Served) -> None:
+    await tab.goto(f"{served.url}/c/new/")
+    await tab.keyboard.type("Hello")
+    await tab.keyboard.press("Enter")
+    await tab.wait_for_url(CHAT)
+    await expect(tab.locator("#text")).to_be_focused()
+    await tab.keyboard.type("And another thing")
+    await expect(tab.locator("#text")).to_have_value("And another thing")
+    await ended(tab, 1)
+    await expect(tab.locator("#text")).to_be_focused()
+    # Who opens a chat has its single keys.
+    await tab.reload()
+    await expect(tab.locator("#text")).not_to_be_focused()
