@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.e2e.people import CHAT, ended, set_up
+from tests.e2e.conftest import Serve
+from tests.e2e.people import CHAT, NAME, ended, set_up, start_chat
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
@@ -112,3 +116,27 @@ async def test_who_begins_a_chat_writes_on_without_a_click(tab: Page, served: Se
     # Who opens a chat has its single keys.
     await tab.reload()
     await expect(tab.locator("#text")).not_to_be_focused()
+
+
+async def test_the_row_below_the_message_cuts_nothing_short(page: Page, serve_app: Serve) -> None:
+    served = serve_app()
+    await set_up(page, served)
+    served.manage("budgets", "set", "--user", NAME, "1.00")
+    await start_chat(page, served, "Answer in 300 words")
+    await ended(page, 1)
+    with closing(sqlite3.connect(served.database, timeout=60)) as database, database:
+        database.execute("UPDATE conversations_budgetwindow SET spent = 985000")
+    await page.reload()
+    budget = page.locator("#budget")
+    await expect(budget).to_contain_text("Only")
+    cut = """() => [...document.querySelectorAll(
+      ".composer-row :is(.chooser-name, .budget, .budget .label)")]
+      .filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.innerText)"""
+    await expect(page.locator(".composer .gauge")).to_be_visible()
+    assert await page.evaluate(cut) == []
+    await page.get_by_role("link", name="Context inspector").first.click()
+    await expect(page.locator("#inspector")).to_be_visible()
+    assert await page.evaluate(cut) == []
+    # What made room stands in the panel.
+    await page.locator("#meter > summary").click()
+    await expect(page.locator("#meter .panel")).to_contain_text("This chat: $")
