@@ -146,3 +146,40 @@ async def test_a_chat_needs_no_mouse_and_says_states_not_tokens(page: Page, serv
         assert await page.evaluate(outline) != "none", await page.evaluate(name)
         await page.keyboard.press("Shift+Tab")
     assert "answer" in reached
+
+
+async def test_a_printed_chat_has_its_title_all_its_text_and_nothing_to_press(
+    page: Page, served: Served, tmp_path: Path
+) -> None:
+    await set_up(page, served)
+    wide = " | ".join(f"column{'s' * 12}{n}" for n in range(14))
+    code = "print('" + "a line that is wider than the page " * 8 + "')"
+    answer = f"| {wide} |\n|{'---|' * 14}\n| {wide} |\n\n```python\n{code}\n```"
+    await imported(page, served, tmp_path, "paper", answer)
+    # As wide as a sheet of A4.
+    await page.set_viewport_size({"width": 720, "height": 1000})
+    await page.emulate_media(media="print")
+    await expect(page.locator("h1")).to_be_visible()
+    for block in (".prose pre", ".prose .table"):
+        await expect(page.locator(block).first).to_be_visible()
+        cut = "nodes => nodes.filter((node) => node.scrollWidth > node.clientWidth + 1).length"
+        assert await page.locator(block).evaluate_all(cut) == 0, block
+    await page.set_viewport_size({"width": 1280, "height": 860})
+    await page.emulate_media(media="screen")
+    await start_chat(page, served, "Show me a table, for the paper")
+    await ended(page, 1)
+    await page.get_by_role("button", name="Regenerate").click()
+    await ended(page, 2)
+    await expect(page.locator("#live .turn-versions")).to_contain_text("2/2")
+    await page.get_by_role("link", name="Context inspector").first.click()
+    await expect(page.locator("#inspector")).to_be_visible()
+    await page.locator("html").evaluate("node => { node.dataset.theme = 'dark' }")
+    await page.emulate_media(media="print")
+    for part in (
+        ".skip", ".sidebar", ".dock", ".turn-versions", ".foot a", ".bar a", ".thinking",
+        ".code > button", "#inspector",
+    ):  # fmt: skip
+        assert await page.locator(f"{part}:visible").count() == 0, part
+    ink = "node => getComputedStyle(node).color.match(/[\\d.]+/g).slice(0, 3).map(Number)"
+    assert max(await page.locator("#live .prose p").first.evaluate(ink)) < 100
+    await page.emulate_media(media="screen")
