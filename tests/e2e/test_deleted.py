@@ -89,3 +89,28 @@ async def test_who_deletes_the_chat_on_its_own_page_is_led_on_without_a_word(
     assert await tab.evaluate("sessionStorage.told ?? ''") == ""
     await say(tab, "Another one")
     await tab.wait_for_url(CHAT)
+
+
+async def test_a_chat_that_was_erased_says_so_in_place_and_its_draft_has_a_way_on(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    chat, gone = tab.url, tab.locator("#gone")
+    await tab.fill("#text", "Not sent yet")
+    other = await tab.context.new_page()
+    await delete(other, chat)
+    await expect(gone).to_be_visible()
+    await other.goto(f"{served.url}/trash/")
+    await other.get_by_text("Erase now").first.click()
+    await other.locator("details[open]").get_by_role("button").first.click()
+    await expect(other.locator("#notice")).to_contain_text("was erased")
+    await other.close()
+    await gone.get_by_role("button", name="Bring back").click()
+    await expect(gone).to_contain_text("It was erased since, and nothing brings it back.")
+    await expect(gone.get_by_role("button", name="Bring back")).to_have_count(0)
+    await expect(tab.locator("#composer-error")).to_be_empty()
+    assert tab.url == chat
+    await gone.get_by_role("link", name="Go on in a new chat").click()
+    await tab.wait_for_url("**/c/new/")
+    await expect(tab.locator("#text")).to_have_value("Not sent yet")

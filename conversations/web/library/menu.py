@@ -7,11 +7,13 @@ from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import HttpResponseClientRedirect
 
 from conversations.agent.events import ChatDeleted
 from conversations.conf import conf
@@ -128,14 +130,28 @@ def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Restore a conversation from the trash and open it; one that is back already is opened."""
     user = require_user(request)
     if list_owned(user).filter(public_id=public_id).exists():
-        return redirect("chat", public_id)
-    conversation = load_deleted_conversation(user, public_id)
+        return _lead_to(request, "chat", public_id)
     try:
+        conversation = load_deleted_conversation(user, public_id)
         conversations.restore_conversation(conversation=conversation)
+    except (Http404, ObjectDoesNotExist):
+        if not request.htmx:  # type: ignore[attr-defined]
+            raise
+        # An open page of the chat stays, with what was written there.
+        error = _("It was erased since, and nothing brings it back.")
+        page = "conversations/_partials/send_error.html"
+        return render(request, page, {"error": error}, status=404)
     except conversations.LibraryError as error:
         add_notice(request, error.text)
-        return redirect("trash")
-    return redirect("chat", public_id)
+        return _lead_to(request, "trash")
+    return _lead_to(request, "chat", public_id)
+
+
+def _lead_to(request: HttpRequest, name: str, *values: object) -> HttpResponse:
+    """Go on to a page; htmx would swap in what a plain redirect leads to."""
+    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponseClientRedirect(reverse(name, args=values))
+    return redirect(name, *values)
 
 
 @login_required
