@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.async_api import Page, WebSocketRoute, expect
@@ -114,3 +115,36 @@ async def test_a_chat_that_was_erased_says_so_in_place_and_its_draft_has_a_way_o
     await gone.get_by_role("link", name="Go on in a new chat").click()
     await tab.wait_for_url("**/c/new/")
     await expect(tab.locator("#text")).to_have_value("Not sent yet")
+
+
+async def test_the_list_of_a_tab_that_comes_to_the_front_is_the_newest(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "One of two")
+    await ended(tab, 1)
+    first = urlsplit(tab.url).path
+    await start_chat(tab, served, "Two of two")
+    await ended(tab, 1)
+    mine, theirs = tab.locator("#rows .row[aria-current]"), tab.locator(f'#rows [href="{first}"]')
+    await expect(theirs).to_have_count(1)
+    other = await tab.context.new_page()
+    await delete(other, f"{served.url}{first}")
+    await expect(theirs).to_have_count(1)
+    # Not while somebody is in it, whose click would be lost.
+    await mine.focus()
+    await tab.evaluate("window.dispatchEvent(new Event('focus'))")
+    await tab.wait_for_timeout(500)
+    await expect(theirs).to_have_count(1)
+    await tab.locator("#text").focus()
+    await tab.evaluate("window.dispatchEvent(new Event('focus'))")
+    await expect(theirs).to_have_count(0)
+    await expect(mine).to_have_attribute("aria-current", "page")
+    await mine.locator("xpath=..").locator(".row-more").click()
+    await expect(tab.locator("#menu")).to_contain_text("Rename")
+    await tab.keyboard.press("Escape")
+    await tab.locator("#text").click()
+    # The chat of this tab goes, too.
+    await delete(other, tab.url)
+    await expect(tab.locator("#gone")).to_be_visible()
+    await expect(mine).to_have_count(0)
+    await other.close()

@@ -20,14 +20,15 @@ from conversations.web.responses import require_user
 @login_required
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """Show a page of the list; with htmx only its rows, to append."""
+    """Show a page of the list; with htmx only its rows, to append or in place of the sidebar's."""
     archived = request.GET.get("archived") == "1"
     after = request.GET.get("after", "")
     rows = read_sidebar(
         require_user(request), find_current(request), archived=archived, after=after
     )
-    if request.htmx:  # type: ignore[attr-defined]
-        return render(request, "conversations/_partials/rows.html", {"rows": rows})
+    if htmx := request.htmx:  # type: ignore[attr-defined]
+        context = {"rows": rows, "has_ids": htmx.target == "rows"}
+        return render(request, "conversations/_partials/rows.html", context)
     context = {"rows": rows, "archived": archived, "is_later": bool(after)}
     return render(request, "conversations/list.html", build_page_context(request) | context)
 
