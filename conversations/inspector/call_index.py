@@ -30,8 +30,8 @@ _START = Case(
     default=Value("", output_field=TextField()),
 )
 _CHANGE = (
-    "seq", "parent", "turn__number", "kind", "outcome", "note", "tokens_before", "tokens_after",
-    "number", "threshold", "source", "summary_call_id", "created_at",
+    "seq", "parent", "turn__number", "kind", "setting", "outcome", "note", "tokens_before",
+    "tokens_after", "number", "threshold", "source", "summary_call_id", "created_at",
 )  # fmt: skip
 
 
@@ -96,6 +96,8 @@ class ChangeRow:
     seq: int
     turn: int | None
     kind: str
+    #: The policy setting that fired, or what a person requested.
+    setting: str
     outcome: str
     note: str
     before: int
@@ -177,10 +179,10 @@ def _lies_on(path: frozenset[int], tip: int, answer: int | None) -> bool:
 
 
 def _build_change(row: tuple[Any, ...], numbers: dict[int, int], path: frozenset[int]) -> ChangeRow:
-    seq, _parent, turn, kind, outcome, note, before, after, *rest = row
+    seq, _parent, turn, kind, setting, outcome, note, before, after, *rest = row
     number, threshold, source, call, at = rest
     return ChangeRow(
-        seq, turn, kind, outcome, note, before, after, number, threshold, source,
+        seq, turn, kind, setting, outcome, note, before, after, number, threshold, source,
         numbers.get(call), at, seq in path,
     )  # fmt: skip
 

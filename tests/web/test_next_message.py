@@ -122,6 +122,14 @@ def test_in_full_is_chosen_shown_and_switched_back(client: Client, played: Playe
     page = choose("full_never")
     assert words(page) == ""
     assert "Reduced again as the policy says" in page
+    # The inspector calls the three what they are, and counts them as changes.
+    part = f"{chat_path(played)}/inspect/?drawer=1"
+    rows = client.get(part, headers={"HX-Request": "true"}).content.decode()
+    said = re.findall(r'class="said">\s*<strong>([^<]*)</strong>', rows)
+    assert [" ".join(one.split()) for one in said][:3] == [
+        "Reduced again as the policy says", "Sent in full", "Sent in full",
+    ]  # fmt: skip
+    assert re.search(r"\d+ changes\s", rows)
     assert press(client, path, choice="full_once")["Location"] == f"{chat_path(played)}/"
     assert Conversation.objects.get().in_full_turn == 2
 
