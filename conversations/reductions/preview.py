@@ -26,7 +26,7 @@ from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
 from conversations.models import IS_LIVE, ApiCall, Conversation, Proposal
 from conversations.reductions.policy import effective_policy
-from conversations.reductions.proposals import build_change
+from conversations.reductions.proposals import TOO_LITTLE, build_change
 from conversations.reductions.record_change import ManualChangeError, refusing_damage
 from conversations.reductions.reduction_page import list_changes
 from conversations.reductions.shapes import Change
@@ -203,7 +203,7 @@ def _offer_summary(made: Offer, conversation: Conversation, working: WorkingView
         return replace(made, proposed=show_proposal(conversation, working, known))
     requests = by_hand.list_summary_requests(by_hand.summarise_by_hand(working))
     if not requests:
-        return replace(made, problem=_("There is too little to summarise yet."))
+        return replace(made, problem=_(TOO_LITTLE))
     return replace(made, price=_estimate_price(conversation, working, requests))
 
 

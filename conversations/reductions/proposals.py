@@ -46,6 +46,9 @@ from conversations.templatetags.recorded import translated
 from conversations.turns import calls
 from conversations.turns.side_calls import GRACE, lock_for_side_call
 
+TOO_LITTLE = gettext_noop(
+    "There is too little to summarise yet: the first message and the newest ones stay as they are."
+)
 STOPPED = mark_recorded(
     gettext_noop("The server was stopped while it was being written. Ask again.")
 )
@@ -87,7 +90,7 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
             )
         known.delete()
     if not by_hand.list_summary_requests(_build_steps(conversation, target)):
-        raise ManualChangeError("nothing", _("There is too little to summarise yet."))
+        raise ManualChangeError("nothing", _(TOO_LITTLE))
     # Not by the database's clock: SQLite's counts milliseconds, and a claim in the same one would
     # leave the request unclaimed. Who claims it does so at once, so that clocks that are minutes
     # apart change nothing.

@@ -144,6 +144,15 @@ def test_the_price_of_a_summary_is_shown_before_it_is_asked_for(
     assert "is writing the summary" in html
 
 
+def test_where_nothing_can_be_summarised_the_page_says_why() -> None:
+    played = stored_turns.played()
+    client = client_of(played.user)
+    html = html_of(client, f"{chat_path(played)}/compact/preview/?want=summary")
+    assert "the first message and the newest ones stay as they are" in html
+    press(client, f"{chat_path(played)}/compact/ask/")
+    assert not Proposal.objects.exists()
+
+
 def test_proposed_words_are_applied_or_discarded(client: Client, played: Played) -> None:
     path = f"{chat_path(played)}/compact/preview/"
     proposed(played, WORDS + PAYLOAD)
