@@ -139,6 +139,31 @@ def test_markdown_says_what_was_said_and_what_tools_gave() -> None:
     assert "\n`````\nsome ```` ticks\n```\nand <b>\n`````\n" in text
 
 
+def test_a_result_in_markdown_names_its_tool() -> None:
+    uses = [
+        {"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": {}}
+        for name in ("first", "second")
+    ]
+    results = [
+        {"type": "tool_result", "tool_use_id": "toolu_first", "content": "no", "is_error": True},
+        {"type": "tool_result", "tool_use_id": "toolu_second", "content": "yes"},
+    ]
+    messages = [
+        {"role": "user", "content": "Do both"},
+        {"role": "assistant", "content": uses},
+        {"role": "user", "content": results},
+        {"role": "assistant", "content": "Done"},
+    ]
+    made = import_recording(
+        user=people_and_turns.person("bob"),
+        recording=parse_recording({"id": "two", "messages": messages}),
+        model=stored_turns.MODEL,
+    )
+    text = export_text("md", made)
+    assert "\n**Error** `first`\n\n```\nno\n```\n" in text
+    assert "\n**Result** `second`\n\n```\nyes\n```\n" in text
+
+
 HOSTILE = "</pre></title><script>alert(1)</script><img src=x onerror=alert(1)><style>*{}</style>"
 
 

@@ -29,6 +29,7 @@ def write_markdown(conversation: Conversation, *, with_events: bool = False) -> 
     if with_events:
         rows = merge(rows, iterate_transformations(conversation), key=lambda row: row.seq)
     last_kind, path = "", list_path_numbers(conversation)
+    tools: dict[str, str] = {}
     ours = set(conversation.turns.exclude(continues=None).values_list("pk", flat=True))
     for row in rows:
         if row.seq not in path:
@@ -49,7 +50,7 @@ def write_markdown(conversation: Conversation, *, with_events: bool = False) -> 
             expand_for_reading(conversation, row.content) if is_prompt else read_blocks(row.content)
         )
         for block in blocks:
-            yield _format_block(block)
+            yield _format_block(block, tools)
 
 
 def _format_event(row: Transformation) -> str:
@@ -58,16 +59,19 @@ def _format_event(row: Transformation) -> str:
     return f"\n> *Context: {_flatten(what)}*\n"
 
 
-def _format_block(block: dict[str, Any]) -> str:
+def _format_block(block: dict[str, Any], tools: dict[str, str]) -> str:
+    """Write a block; `tools` has the names of the calls so far, since results come after all."""
     match block["type"]:
         case "text":
             return f"\n{str(block['text']).strip()}\n"
         case "tool_use":
             value = wire.encode(block.get("input"))
-            return f"\n**Tool** {_format_code(str(block.get('name')))}\n{_fence(value, 'json')}"
+            name = tools[str(block.get("id"))] = _format_code(str(block.get("name")))
+            return f"\n**Tool** {name}\n{_fence(value, 'json')}"
         case "tool_result":
-            name = "**Error**" if block.get("is_error") else "**Result**"
-            return f"\n{name}\n{_fence(_format_text(block.get('content')))}"
+            what = "**Error**" if block.get("is_error") else "**Result**"
+            name = tools.get(str(block.get("tool_use_id")), "")
+            return f"\n{f'{what} {name}'.strip()}\n{_fence(_format_text(block.get('content')))}"
         case "thinking" | "redacted_thinking":
             return ""
         case "document" if (text := read_text(block)) is not None:
