@@ -60,7 +60,7 @@ class _Turn(Protocol):
 
 class _Card(Protocol):
     @property
-    def is_error(self) -> bool: ...
+    def has_failed(self) -> bool: ...
 
 
 @register.filter
@@ -94,8 +94,8 @@ def live_number(turns: Iterable[_Turn]) -> int:
 
 
 @register.filter
-def has_error(cards: Iterable[_Card]) -> bool:
-    return any(card.is_error for card in cards)
+def has_failure(cards: Iterable[_Card]) -> bool:
+    return any(card.has_failed for card in cards)
 
 
 @register.simple_tag

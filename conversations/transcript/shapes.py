@@ -64,6 +64,11 @@ class ToolCard:
         return self.state == "ok" and not self.is_error
 
     @property
+    def has_failed(self) -> bool:
+        """Whether it went wrong: what a person did not allow, or stopped, went as they wanted."""
+        return self.is_error and self.state not in ("denied", "cancelled")
+
+    @property
     def words(self) -> CallLabel:
         return phrase_call(self.name, self.subject, "error" if self.is_error else self.state)
 

@@ -113,6 +113,8 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told(page: Page, serv
     section = await ended(page, 1)
     await expect(section).to_contain_text("did not allow this call")
     await expect(section.locator(".tool .state").first).to_have_text(re.compile("not allowed"))
+    # It is what the person wanted, and no failure.
+    await expect(section.locator(".is-error")).to_have_count(0)
     assert ran(served).count("fire") == before
 
 
@@ -142,8 +144,10 @@ async def test_the_focus_goes_from_a_question_to_the_next_one_and_then_to_the_an
     await expect(card(page)).to_have_count(1)
     await card(page).get_by_role("button", name="Deny").focus()
     await page.keyboard.press("Enter")
-    await ended(page, 1)
+    section = await ended(page, 1)
     await expect(page.locator("#turn-1 > .answer")).to_be_focused()
+    await expect(section.locator(".tools")).to_be_visible()
+    await expect(section.locator(".is-error")).to_have_count(0)
 
 
 async def test_what_is_allowed_for_the_chat_is_not_asked_again_there(
@@ -226,7 +230,9 @@ async def test_a_stop_ends_a_turn_that_waits(page: Page, served: Served) -> None
     await start_chat(page, served, "Set fire to it")
     await expect(card(page)).to_be_visible()
     await page.locator("#stop").click()
-    await expect(await ended(page, 1)).to_contain_text("Stopped")
+    section = await ended(page, 1)
+    await expect(section).to_contain_text("Stopped")
+    await expect(section.locator(".is-error")).to_have_count(0)
     await expect(card(page)).to_have_count(0)
 
 
