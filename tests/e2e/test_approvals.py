@@ -138,6 +138,9 @@ async def test_the_focus_goes_from_a_question_to_the_next_one_and_then_to_the_an
     await page.keyboard.press("Enter")
     await expect(card(page)).to_have_count(1)
     await expect(card(page)).to_contain_text("bob@example.org")
+    # Told at once, and a heading as well, by which a screen reader comes back to it.
+    await expect(card(page).get_by_role("alert")).to_have_count(1)
+    await expect(card(page).get_by_role("heading")).to_have_count(1)
     # On none of its buttons: what is pressed once too often must not allow it.
     await expect(card(page)).to_be_focused()
     await page.keyboard.press("Enter")
