@@ -37,7 +37,8 @@ WITH RECURSIVE way(id, key, number, parent, steps) AS (
   WHERE way.steps < %(most)s
 )"""
 #: The last of the subqueries mostly finds nothing. The plus has SQLite look in the calls of the
-#: turns of `way`, and not in all of the conversation; the others mostly find the newest call.
+#: turns of `way`, and not in all of the conversation; the others mostly find the newest call. The
+#: patterns are no parameters: SQLite prepares a statement anew each time that one is bound.
 _FIGURES = """, last AS (
   SELECT r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, r.answer_id,
     r.usage, c.tip, c.view_tokens + c.overhead_tokens AS request, t.number,
@@ -54,7 +55,7 @@ SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
   last.input_tokens, last.output_tokens, last.cache_read_tokens, last.cache_write_tokens,
   last.usage, last.request,
   (SELECT m.content FROM conversations_message m
-   WHERE m.id = last.answer_id AND last.usage LIKE %(served)s),
+   WHERE m.id = last.answer_id AND last.usage LIKE '%%"server_tool_use":{{%%'),
   (SELECT SUM(m.estimate) FROM conversations_message m
    WHERE m.turn_id {since} AND m.seq > last.tip
      AND (last.answer_id IS NULL OR m.id <> last.answer_id)),
@@ -77,7 +78,8 @@ FROM (
     r.input_tokens + r.cache_read_tokens + r.cache_write_tokens AS size
   FROM conversations_apicall c JOIN conversations_apiresult r ON r.call_id = c.id
   WHERE +c.conversation_id = %(key)s AND c.purpose = 'reply' AND c.model = %(model)s
-    AND c.sent_at > %(hour)s AND r.usage LIKE %(long)s AND r.usage NOT LIKE %(short)s
+    AND c.sent_at > %(hour)s AND r.usage LIKE '%%"ephemeral_1h_input_tokens":%%'
+    AND r.usage NOT LIKE '%%"ephemeral_1h_input_tokens":0%%'
     AND r.answer_id IS NOT NULL AND c.turn_id {way}
   ORDER BY c.id DESC LIMIT 1
 ) kept ON kept.view_edits = cached.view_edits
@@ -225,15 +227,12 @@ def _fetch_row(statement: str, conversation: Conversation, most: int) -> tuple[A
         way=among.format("SELECT id FROM way"), since=among.format(_SINCE)
     )
     named: dict[str, Any] = {
-        "served": '%"server_tool_use":{%',
         "key": conversation.pk,
         "leaf": conversation.leaf,
         "model": conversation.model,
         "hour": connection.ops.adapt_datetimefield_value(
             timezone.now() - timedelta(seconds=SECONDS["1h"])
         ),
-        "long": '%"ephemeral_1h_input_tokens":%',
-        "short": '%"ephemeral_1h_input_tokens":0%',
     }
     return read_decodable(partial(_fetch_one, text, named | {"most": most}))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 
 from conversations.agent.ports import Finish
@@ -146,6 +148,27 @@ def test_it_takes_no_more_work_for_more_calls() -> None:
         assert meters.read_meter(conversation).calls == size
     # A tree of twice as many rows may be one level deeper.
     assert found[1] < found[0] + 10, found
+
+
+@pytest.mark.only_database("sqlite", "PostgreSQL's client prepares what it runs often")
+def test_its_statement_is_prepared_once() -> None:
+    lease = people_and_turns.started_turn()
+    people_and_turns.answered(lease)
+    looked_up = list[object]()
+
+    def note(*names: object) -> int:
+        looked_up.append(names)
+        return sqlite3.SQLITE_OK
+
+    connection.connection.set_authorizer(note)
+    try:
+        meter(lease)
+        assert looked_up
+        looked_up.clear()
+        meters.read_meter(people_and_turns.conversation_of(lease))
+        assert looked_up == []
+    finally:
+        connection.connection.set_authorizer(None)
 
 
 @pytest.mark.parametrize(("window", "percent"), [(1_000_000, 10), (200_000, 50), (64_000, 50)])
