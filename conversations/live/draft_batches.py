@@ -101,6 +101,10 @@ class DraftBatches:
 
     def remove(self, shown: ShownText) -> None:
         self._due.pop(shown, None)
+        if not self._due and self._timer is not None:
+            # The next text has its own time: most short answers end before theirs.
+            self._timer.cancel()
+            self._timer, self._is_soon = None, False
 
     def _begin(self) -> None:
         due, self._due, self._timer, self._is_soon = self._due, {}, None, False

@@ -178,6 +178,19 @@ async def test_what_nobody_waits_for_any_more_is_not_kept(goes: list[int]) -> No
     assert goes == [1]
 
 
+async def test_an_answer_that_ended_sets_the_next_one_no_time(
+    goes: list[int], monkeypatch: Any
+) -> None:
+    over, rest = await show(await run_db(answering, 2), "Here")
+    monkeypatch.setattr(draft_batches, "DRAFT_SECONDS", 3_600)
+    await over.add(" you", "")
+    over.end()
+    monkeypatch.setattr(draft_batches, "DRAFT_SECONDS", 0.05)
+    await rest.add(" you", "")
+    await until_kept("Here", "Here you")
+    assert goes == [1]
+
+
 async def test_a_failure_is_everybodys_and_is_tried_again(monkeypatch: Any, caplog: Any) -> None:
     tries = list[int]()
 
