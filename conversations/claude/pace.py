@@ -3,9 +3,10 @@
 Waking up, rendering and sending cost about the same for one word as for many, and nobody reads so
 fast. After each text the stream rests, and what arrives meanwhile waits in the kernel; text is
 shown as soon as it is read, so it waits only once. Answers are read at the same moments: what is
-due together wakes the event loop once, and what one answer takes is at hand for the next. Few are
-all read at one moment of each pause, many at some, or the last would wait for the others. When the
-loop is late it is busy: then all answers are read less often, or the delay would grow.
+due together wakes the event loop once, and what one answer takes is at hand for the next. So the
+first rest of an answer is a whole pause only on average. Few are all read at one moment of each
+pause, many at some, or the last would wait for the others. When the loop is late it is busy: then
+all answers are read less often, or the delay would grow.
 
 The numbers aim at showing 95 % of the words of up to 50 answers within 60 ms, of 100 within 100 ms
 and of 200 within 200 ms. `bench stream` measures it, and the processor time beside a plain relay
@@ -23,8 +24,6 @@ _SECONDS, _MORE, _BUSY = 0.055, 0.0009, 0.5
 _FEW = 50
 #: So many answers make one more moment of each pause; the most moments.
 TOGETHER, MOMENTS = 25, 5
-#: Seconds before a moment in which a read is that moment's: a timer may come a little early.
-_EARLY = 0.005
 #: The pause is at least this multiple of the loop's delay.
 _TIMES = 2
 
@@ -54,10 +53,12 @@ class Pace:
         return self.seconds == _BUSY
 
     async def rest(self, since: float) -> None:
-        """Wait for the last moment of the pause that begins at `since`, a time of `monotonic`."""
+        """Wait for the moment nearest to the end of the pause that begins at `since`, a time of
+        `monotonic`.
+        """
         now = time.monotonic()
         apart = self.seconds / min(MOMENTS, 1 + self._live // TOGETHER)
-        due = max(now, (since + self.seconds + _EARLY) // apart * apart)
+        due = max(now, round((since + self.seconds) / apart) * apart)
         await asyncio.sleep(due - now)
         self._late = time.monotonic() - due
         self._set_seconds()

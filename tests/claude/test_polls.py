@@ -117,12 +117,29 @@ async def test_a_rest_ends_when_the_next_look_is_due(monkeypatch: pytest.MonkeyP
     one = Pace()
     await one.rest(99.97)
     await one.rest(99.0)
-    # It is a common moment, at most a little after the pause; the second look is late already.
-    assert 0 <= slept[0] <= one.seconds - 0.03 + 0.005
+    # It is the common moment nearest to the pause's end; the second look is late already.
+    assert abs(slept[0] - (one.seconds - 0.03)) <= one.seconds / 2
     assert slept[1] == 0.0
 
 
-@pytest.mark.parametrize("early", [-0.001, 0.0, 0.004])
+async def test_the_first_rest_of_an_answer_is_a_whole_pause_on_average(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    one, clock = Pace(), [100.0]
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("conversations.claude.pace.asyncio.sleep", sleep)
+    monkeypatch.setattr("conversations.claude.pace.time.monotonic", lambda: clock[0])
+    for _ in range(100):
+        clock[0] += 1.01 * one.seconds
+        await one.rest(clock[0])
+    assert sum(slept) / len(slept) == pytest.approx(one.seconds, rel=0.05)
+
+
+@pytest.mark.parametrize("early", [-0.02, -0.001, 0.0, 0.004])
 async def test_a_read_at_a_moment_is_followed_by_one_a_whole_pause_later(
     early: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
