@@ -206,6 +206,9 @@ def _list_replies(conversation: Conversation, end: int) -> list[Reply]:
     """Return the last replies of the last MOST_REPLIES turns, which nearly always have some; where
     none has, of all turns.
     """
+    if not conversation.ended_calls:
+        # An imported chat: nothing was asked in it.
+        return []
     last = _fetch_replies(conversation, end, MOST_REPLIES)
     return last or _fetch_replies(conversation, end, ALL_TURNS)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from conversations.agent.ports import Finish
 from conversations.agent.usage import Usage
@@ -10,6 +12,7 @@ from conversations.log.turn_state import MOST_REPLIES, _list_replies, load_state
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
 from tests.support.database_steps import count_steps
+from tests.support.reduced_conversations import import_talk
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +31,14 @@ def test_a_reply_before_many_turns_without_one_is_reported() -> None:
     report = load_state(people_and_turns.conversation_of(lease), stored_turns.MODEL).report
     assert report is not None
     assert report.tokens == 1_500
+
+
+def test_a_chat_without_a_call_is_not_searched_for_replies() -> None:
+    conversation = import_talk()
+    with CaptureQueriesContext(connection) as queries:
+        state = load_state(conversation, stored_turns.MODEL)
+    assert state.calls
+    assert not [one for one in queries if "apiresult" in one["sql"]]
 
 
 @pytest.mark.only_database("sqlite", "it counts the steps that it makes")
