@@ -178,8 +178,11 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
         return None
     may_summarise = bool(end) and aim.may_summarise and aim.wants_summary(policy, replaced)
     rewritten = max(0, view.tokens * aim.permille // 1000 - freed)
-    summary = aim.price_summary(view, policy, replaced) if end else 0
+    summary = aim.price_summary(view, policy, replaced) if may_summarise else 0
     decision = aim.weigh(freed, rewritten, summary)
+    if aim.why in FORCED and decision.saved_each and not decision.pays:
+        # The window forces messages out, but no summary of them that costs more than they save.
+        may_summarise, decision = False, aim.weigh(freed, rewritten, 0)
     if not decision.is_justified:
         return None
     return Plan(aim.trigger, decision, end, since, border, may_summarise)

@@ -63,10 +63,12 @@ Requesting = Generator[SummaryWanted, SummaryReply | None, Transformation | Summ
 
 
 def summarise_middle(view: View, gauge: Gauge, policy: Policy) -> Summarising:
-    """Request a summary of the zone once the input exceeds its threshold."""
-    trigger = gauge.passes_or_room(
-        policy.compaction_threshold_tokens, "compaction_threshold_tokens"
-    )
+    """Request a summary of the zone once the input exceeds its threshold.
+
+    What the room demands is decided before, where the policy reduces in one go.
+    """
+    passes = gauge.passes if policy.compact_above_percent else gauge.passes_or_room
+    trigger = passes(policy.compaction_threshold_tokens, "compaction_threshold_tokens")
     if trigger is None or not policy.compaction_enabled:
         return None
     zone = find_zone(view, policy)
