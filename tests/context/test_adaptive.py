@@ -283,6 +283,16 @@ def test_a_summary_is_written_of_what_is_worth_its_price_alone(
     assert (broken.view == done) == (least > 0)
 
 
+def test_for_the_little_that_can_leave_beside_a_long_request_no_summary_is_bought() -> None:
+    rounds = [m for n in range(6) for m in round_of(f"t{n}", SMALL[:1_200])]
+    view = view_of(prompt("go " + PAGE * 7), *rounds)
+    shell = Shell(writes=keeping)
+    done = run(view, shell, build_policy("adaptive"), window=16_000, rates=SONNET).view
+    assert done.tokens < 12_800
+    assert shell.kinds == ["shrink applied"]
+    assert shell.wanted == []
+
+
 @pytest.mark.parametrize(
     ("many", "window", "kind"), [(60, 32_000, "trim applied"), (MANY, 200_000, "summary applied")]
 )
