@@ -5,9 +5,9 @@ of the window demands it. Above it a reduction goes deep, but is made only if th
 for it (`view/cost_decision.py`), a cold prompt cache and the summary's price included; what does
 not fit any more is reduced whatever it costs. Recent messages stay unchanged. Older ones are
 compacted, keeping their structure; only what then still does not fit is summarised, or dropped if
-there is no summary; all of it stays listed in view for recall. A share of a large window alone
-would be the wrong mark: at a million tokens, reading the cached history costs many times what the
-conversation adds.
+there is no summary, or none that pays; all of it stays listed in view for recall. A share of a
+large window alone would be the wrong mark: at a million tokens, reading the cached history costs
+many times what the conversation adds.
 """
 
 from __future__ import annotations
