@@ -13,7 +13,7 @@ running turns have ended and every call has its result, and not under a legal ho
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -167,7 +167,7 @@ def _build_record(conversation: Conversation) -> Erasure:
     calls = ApiCall.objects.filter(conversation=conversation)
     sums = {name: Sum(f"result__{name}") for name in (*TOKENS, "cost_micros")}
     kinds = ("day", "model", "cost_centre")
-    days = calls.annotate(day=TruncDate("sent_at")).values(*kinds)
+    days = calls.annotate(day=TruncDate("sent_at", tzinfo=UTC)).values(*kinds)
     rows = days.annotate(calls=Count("pk"), **sums).order_by(*kinds)
     usage = [_build_usage(dict[str, Any](row)) for row in rows]
     return Erasure(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, timedelta
 from io import StringIO
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.apps import apps
@@ -132,6 +133,16 @@ def test_the_erasure_says_what_went_and_nothing_of_what_was_said() -> None:
     assert "secret" not in str(Erasure.objects.values())
     with pytest.raises(TypeError, match="append-only"):
         erasure.delete()
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
+def test_its_days_are_those_of_utc_wherever_the_reader_is_who_erases(zone: str) -> None:
+    """At each moment it is another day in at least one of the zones."""
+    conversation = deleted(stored_turns.played())
+    days = {str(call.sent_at.astimezone(UTC).date()) for call in conversation.calls.all()}
+    with timezone.override(ZoneInfo(zone)):
+        erase_due_conversations(now=after(31))
+    assert {row["day"] for row in Erasure.objects.get().usage} == days
 
 
 def test_every_window_says_what_it_said_before() -> None:
