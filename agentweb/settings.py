@@ -154,6 +154,7 @@ MIDDLEWARE = [
     "agentweb.site.middleware.FormsInUtf8",
     # Before what reads cookies.
     "agentweb.site.middleware.TokensAlone",
+    "agentweb.site.middleware.use_browser_zone",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "agentweb.site.middleware.HostNames",

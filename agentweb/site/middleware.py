@@ -1,12 +1,14 @@
-"""Middleware of every page: no caching, UTF-8 forms, ends of sessions, language, log-in."""
+"""Middleware of every page: no caching, UTF-8 forms, ends of sessions, zone, language, log-in."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import cache
 from http import HTTPStatus
 from typing import cast
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, available_timezones
 
 from csp.middleware import CSPMiddleware
 from django.conf import settings
@@ -24,7 +26,8 @@ from django.middleware.common import CommonMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.shortcuts import redirect, resolve_url
 from django.urls import reverse
-from django.utils import translation
+from django.utils import timezone, translation
+from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_htmx.http import HttpResponseClientRedirect
@@ -108,6 +111,38 @@ class FormsInUtf8(MiddlewareMixin):
     def process_request(self, request: HttpRequest) -> None:
         if "charset" in (request.content_params or {}):
             request.encoding = "utf-8"
+
+
+@sync_only_middleware
+def use_browser_zone(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Name days and times in the zone of the browser (static/zone.js); in UTC where it names none.
+
+    For this response alone, and not for what is streamed after it, such as exports.
+    """
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        with timezone.override(_find_zone(request)):
+            return get_response(request)
+
+    return answer
+
+
+def _find_zone(request: HttpRequest) -> ZoneInfo | None:
+    """Return the zone that the cookie names; None: UTC, as everywhere in the admin.
+
+    Its days are those of the figures, the filters and the files that staff compare.
+    """
+    name = request.COOKIES.get("time-zone", "")
+    is_used = name in _list_zones() and not request.path_info.startswith("/admin/")
+    return ZoneInfo(name) if is_used else None
+
+
+@cache
+def _list_zones() -> frozenset[str]:
+    """Return the names of all zones, so that no other text is ever taken for the name of a file."""
+    return frozenset(available_timezones())
 
 
 class SessionEnds(MiddlewareMixin):

@@ -1,7 +1,8 @@
 """Events as HTML fragments, each by the template of its name; streamed text without one.
 
 There is no request that names a reader. The reader is the owner, so the owner's preferences apply,
-with the language they chose or that of the browser which connected last.
+with the language they chose or that of the browser which connected last. Times are in UTC: they
+stand in elements that each browser writes in its own zone, and no day is named otherwise.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.template.loader import render_to_string
+from django.utils import timezone
 from django.utils.html import escape
 from django.utils.translation import override
 
@@ -74,7 +76,8 @@ _demand_templates()
 def _read_by_owner(conversation: Conversation, language: str) -> Iterator[Preferences]:
     found = read_owner_preferences(conversation)
     chosen = found.language if found.language in dict(settings.LANGUAGES) else language
-    with override(chosen or settings.LANGUAGE_CODE):
+    # An event of a request is rendered in that request, whose browser is one of several readers'.
+    with override(chosen or settings.LANGUAGE_CODE), timezone.override(None):
         yield found
 
 
