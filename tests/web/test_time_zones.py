@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -201,6 +201,28 @@ def test_the_last_day_of_a_link_is_the_readers(zone: str, ada: Played) -> None:
     assert press(client, share, **terms, day=str(today)).status_code == 302
     end = datetime.combine(today, time.max, ZoneInfo(zone))
     assert SharedLink.objects.get().expires_at == end.astimezone(UTC)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("month", "zone", "ends"),
+    [
+        # Nuuk's clocks change on a Saturday at midnight: its last hour is skipped, or shown twice.
+        (3, "America/Nuuk", (1, 1)), (10, "America/Nuuk", (1, 2)),
+        # Berlin's on the Sunday.
+        (3, "Europe/Berlin", (0, 23)), (10, "Europe/Berlin", (0, 22)),
+    ],
+)  # fmt: skip
+def test_a_link_works_until_its_last_day_is_over_when_clocks_change(
+    month: int, zone: str, ends: tuple[int, int], ada: Played
+) -> None:
+    sunday = date(timezone.now().year + 1, month, 31)
+    sunday -= timedelta(days=(sunday.weekday() + 1) % 7)
+    days, hour = ends
+    chosen = {"audience": "people", "ends": "day", "day": str(sunday - timedelta(days=1))}
+    press(come_from(zone, ada.user), f"{chat_path(ada)}/share/", **chosen)
+    end = datetime.combine(sunday, time(hour), UTC) - timedelta(days=1 - days)
+    assert SharedLink.objects.get().expires_at == end - timedelta(microseconds=1)
 
 
 @pytest.mark.django_db

@@ -90,7 +90,8 @@ def _find_end(found: dict[str, Any], link: OwnLink | None) -> datetime | None:
         case "as_is" if link is not None:
             return link.expires_at
         case "day":
-            return timezone.make_aware(datetime.combine(found["day"], time.max))
+            # Where its last hour is shown twice, the day ends with the second one.
+            return timezone.make_aware(datetime.combine(found["day"], time.max.replace(fold=1)))
         case days if days in DAYS:
             return timezone.now() + timedelta(days=int(days))
         case _:
