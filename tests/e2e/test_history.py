@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.e2e.people import CHAT, NAME, ended, set_up, start_chat
+from tests.e2e.people import CHAT, NAME, ended, log_in, set_up, start_chat
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
@@ -20,6 +20,19 @@ from conversations.models import Conversation, User
 owner = User.objects.get(username="{NAME}")
 for number in range(36):
     Conversation.objects.create(owner=owner, title=f"Chat {{number:02}}", model="claude-opus-4-8")
+"""
+
+AROUND_MIDNIGHT = f"""
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+from conversations.models import Conversation, User
+owner = User.objects.get(username="{NAME}")
+now = datetime.now(ZoneInfo("Asia/Tokyo"))
+Conversation.objects.filter(owner=owner).update(archived_at=now)
+midnight = datetime.combine(now.date(), time(), now.tzinfo)
+for title, at in (("First train", midnight), ("Last train", midnight - timedelta(seconds=1))):
+    row = Conversation.objects.create(owner=owner, title=title, model="claude-opus-4-8")
+    Conversation.objects.filter(pk=row.pk).update(updated_at=at)
 """
 
 
@@ -193,3 +206,30 @@ async def test_the_open_chat_is_in_view_in_a_long_list_which_does_not_jump(
     await page.evaluate("document.documentElement.dir = 'rtl'")
     mirrored = "way => getComputedStyle(way).transform"
     assert await page.locator(".crumbs .way").evaluate(mirrored) == "matrix(-1, 0, 0, 1, 0, 0)"
+
+
+async def test_the_list_has_the_days_of_its_reader_on_a_journey_too(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    served.manage("shell", "-c", AROUND_MIDNIGHT)
+    browser = page.context.browser
+    assert browser is not None
+    context = await browser.new_context(timezone_id="Asia/Tokyo", reduced_motion="reduce")
+    home = await context.new_page()
+    await log_in(home, served)
+    await expect(home.locator("h2:text('Yesterday') + ul")).to_contain_text("Last train")
+    await expect(home.locator("h2:text('Today') + ul")).to_contain_text("First train")
+    kept = await context.storage_state()
+    await context.close()
+    # Where it is day then, both were on the same one.
+    context = await browser.new_context(
+        timezone_id="America/Los_Angeles", storage_state=kept, reduced_motion="reduce"
+    )
+    away = await context.new_page()
+    await away.goto(f"{served.url}/c/new/")
+    day = away.locator("#rows ul", has_text="First train")
+    await expect(day).not_to_contain_text("Last train")
+    await away.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(day).to_contain_text("Last train")
+    await context.close()
