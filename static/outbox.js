@@ -175,9 +175,12 @@
       return !to;
     }
     if (to) {
-      // Not taken, and the person has to be elsewhere first. Nothing more is sent from a page that is being left.
+      // Not taken, and the person has to be elsewhere first. A page that is left sends nothing more; one that stays,
+      // since the other did not come, lets other tabs send and tries again in a while.
       location.assign(to);
-      return new Promise(() => {});
+      pause = 30;
+      isAsked = false;
+      throw new Error("elsewhere");
     }
     const isFirst = first.delete(entry.id);
     if (response.status === 401 || (response.status === 403 && !entry.isRepeated)) {

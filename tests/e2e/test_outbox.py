@@ -144,6 +144,24 @@ async def test_a_first_message_that_is_not_taken_now_is_back_with_the_reason(
     await expect(tab.locator("#outbox")).to_be_hidden()
 
 
+async def test_a_page_that_cannot_be_left_holds_up_no_other_tab(tab: Page, served: Served) -> None:
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    second = await tab.context.new_page()
+    await second.goto(tab.url)
+    away = {"HX-Redirect": "/accounts/elsewhere/"}
+    await tab.route("**/send/", lambda route: route.fulfill(status=403, headers=away), times=1)
+    await tab.route("**/elsewhere/", lambda route: route.fulfill(status=204))
+    async with tab.expect_request("**/elsewhere/"):
+        await say(tab, "Sent from the first tab")
+    # It sends what the first tab keeps, too.
+    await say(second, "Sent from the second tab")
+    await expect(await ended(second, 3)).to_contain_text("Sent from the second tab")
+    await expect(turn(second, 2)).to_contain_text("Sent from the first tab")
+    await expect(tab.locator("#outbox")).to_be_hidden()
+    await second.close()
+
+
 async def test_the_box_is_free_while_a_message_is_on_its_way(tab: Page, served: Served) -> None:
     await start_chat(tab, served, "Hello")
     await ended(tab, 1)
