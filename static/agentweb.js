@@ -227,6 +227,11 @@
     event.preventDefault();
     form.requestSubmit();
   });
+  // Other files make another message (attachments.js).
+  form.addEventListener("files-changed", () => {
+    id.value = fresh();
+    keep();
+  });
   // The message is in the outbox (outbox.js), and the next one can be written.
   form.addEventListener("sent", () => {
     follows = true;

@@ -54,8 +54,7 @@
     }
   }
   function renewed() {
-    // Other files make another message, which needs a new id.
-    if (crypto.randomUUID) form.elements.client_id.value = crypto.randomUUID();
+    form.dispatchEvent(new Event("files-changed"));
     changed();
   }
   function complain(text, kind = "error") {

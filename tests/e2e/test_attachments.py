@@ -232,3 +232,20 @@ async def test_a_photo_is_scaled_down_to_what_many_of_them_may_have(
     await expect(chip(page, "photo.png")).to_contain_text("2000 × 1500", timeout=60_000)
     await expect(chip(page, "photo.png")).to_contain_text("scaled down")
     await chip(page, "photo.png").locator("[data-remove]").click()
+
+
+async def test_other_files_make_another_message_without_https_too(
+    page: Page, served: Served
+) -> None:
+    """Two tabs that send one id send one message; on plain HTTP nothing makes ids by itself."""
+    await page.add_init_script("delete Crypto.prototype.randomUUID")
+    await new_chat(page, served)
+    await page.fill("#text", "Read this")
+    ids = "() => [document.querySelector('[name=client_id]').value, %s]"
+    kept = "Object.entries(localStorage).find(([key]) => key.startsWith('draft:'))[1]"
+    ids %= f"JSON.parse({kept}).id"
+    before = await page.evaluate(ids)
+    await page.set_input_files("#file-input", [file("notes.txt", "text/plain", b"of the week")])
+    await expect(page.locator("#waiting [data-file]")).to_have_count(1)
+    shown, stored = await page.evaluate(ids)
+    assert before[0] == before[1] != shown == stored
