@@ -19,12 +19,19 @@
         found.addEventListener("open", () => { found.close(); if (this.readyState === WebSocket.OPEN) onWebSocket(); });
       }, PROBE);
     }
-    /** Ask now; the next request follows after the pace. */
+    /** Ask now, or again as soon as a request on its way is answered; the next one follows after the pace.
+     *
+     * Of two at once, the answer to the older could come last and take the place of the newer.
+     */
     async poll() {
       clearTimeout(this.next);
+      if (this.isAsking) { this.isLate = true; return; }
+      this.isAsking = true;
+      this.isLate = false;
       const asked = new URLSearchParams({ ...this.read(), version: this.version });
       const answer = await fetch(`${this.page}?${asked}`, { headers: { "HX-Request": "true" } }).catch(() => null);
       const text = answer?.ok ? await answer.text().catch(() => null) : null;
+      this.isAsking = false;
       if (this.readyState === WebSocket.CLOSED) return;
       if (text === null || answer.redirected) { this.close({ 401: 4401, 404: 4404, 503: 1013 }[answer?.status]); return; }
       if (this.readyState === WebSocket.CONNECTING) {
@@ -36,7 +43,7 @@
       if (isNew) this.shown = text;
       this.dispatchEvent(new MessageEvent("message", { data: isNew ? text : this.beat }));
       clearTimeout(this.next);
-      if (this.readyState === WebSocket.OPEN) this.next = setTimeout(() => this.poll(), PACE);
+      if (this.readyState === WebSocket.OPEN) this.next = setTimeout(() => this.poll(), this.isLate ? 0 : PACE);
     }
     close(code = 1006) {
       if (this.readyState === WebSocket.CLOSED) return;

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from playwright.async_api import Locator, Page, WebSocketRoute, expect
+from playwright.async_api import Locator, Page, Route, WebSocketRoute, expect
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
@@ -305,6 +305,14 @@ NO_WEBSOCKET = """
   };
 """
 
+#: Asks over HTTP; what comes back is written down.
+POLL = """() => {
+  window.heard = [];
+  const given = { read: () => ({}), onWebSocket() {} };
+  window.polled = new window.agentweb.PolledSocket("ws://127.0.0.1/", "/polled", "beat", given);
+  window.polled.addEventListener("message", ({ data }) => window.heard.push(data));
+}"""
+
 
 async def test_a_page_is_told_everything_where_no_websocket_comes_through(
     tab: Page, served: Served
@@ -321,3 +329,26 @@ async def test_a_page_is_told_everything_where_no_websocket_comes_through(
     async with tab.expect_response(re.compile("/events/")) as found:
         pass
     assert (await found.value).status == 204
+
+
+async def test_an_older_answer_takes_no_newer_ones_place(tab: Page, served: Served) -> None:
+    """A page that asks over HTTP asks again while the answer to its last request is on its way."""
+    arrives, asked = asyncio.Event(), 0
+
+    async def answer(route: Route) -> None:
+        nonlocal asked
+        asked += 1
+        text = ("old", "new")[min(asked, 2) - 1]
+        if text == "old":
+            await arrives.wait()
+        await route.fulfill(body=text)
+
+    await tab.route("**/polled?*", answer)
+    await tab.goto(f"{served.url}/c/new/")
+    async with tab.expect_request("**/polled?*"):
+        await tab.evaluate(POLL)
+    await tab.evaluate("polled.poll()")
+    arrives.set()
+    await comes(tab, "heard.includes('new')")
+    await comes(tab, "heard.includes('old')")
+    assert [one for one in await tab.evaluate("heard") if one != "beat"] == ["old", "new"]
