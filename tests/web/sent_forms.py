@@ -1,4 +1,4 @@
-"""What a browser sends of a page of the admin that is saved as it is."""
+"""What a browser sends of a page of the admin, or of settings, that is saved as it is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class _Fields(HTMLParser):
         found = dict(attrs)
         name, value = found.get("name") or "", found.get("value") or ""
         if tag == "form":
-            self._is_inside = (found.get("id") or "").endswith("_form")
+            is_admin = (found.get("id") or "").endswith("_form")
+            self._is_inside = is_admin or found.get("class") == "form"
         if not self._is_inside:
             return
         if tag == "input" and name and found.get("type") != "submit":
@@ -59,9 +60,9 @@ def open_form(client: Client, path: str) -> Sent:
     return read_form(client.get(path))
 
 
-def read_form(page: Any) -> Sent:
+def read_form(page: Any, *, status: int = 200) -> Sent:
     """Return what is sent when a page that was answered is saved as it is."""
-    assert page.status_code == 200
+    assert page.status_code == status
     return dict(_Fields(page.content.decode()).found)
 
 

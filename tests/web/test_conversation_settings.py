@@ -15,6 +15,7 @@ from conversations.runtime.job import build_job
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
 from tests.web.pages import client_of
+from tests.web.sent_forms import open_form, read_form
 from tests.web.tags import acting, elements
 
 pytestmark = pytest.mark.django_db
@@ -117,6 +118,27 @@ def test_what_is_set_is_what_the_next_turn_runs_with(client: Client, played: Pla
     assert 'value="50000"' in html
     assert "fetch_url=cap 9000, read_file=keep" in html
     assert '<option value="classic" selected>' in html
+
+
+def test_a_page_opened_earlier_undoes_no_change_of_another_tab(
+    client: Client, played: Played
+) -> None:
+    save(client, played, instructions="Be brief.\nAlways.", input_token_budget="50000")
+    earlier = open_form(client, path(played))
+    # A browser ends the lines of every field alike.
+    shown = earlier["initial-instructions"] = earlier["instructions"]
+    assert shown == ["Be brief.\r\nAlways."]
+    others = {"instructions": "In French.", "preset": "classic", "compaction_enabled": "no"}
+    save(client, played, model=SMALL, **others)
+    wrong = client.post(path(played), earlier | {"low_water_tokens": "1"})
+    assert (wrong.status_code, ">\nIn French.<" in wrong.content.decode()) == (400, True)
+    again = read_form(wrong, status=400) | {"low_water_tokens": "3000", "effort": "low"}
+    save(client, played, model=SMALL, **others | {"preset": "thrifty"})
+    assert client.post(path(played), again).status_code == 302
+    found = stored(played)
+    assert (found.model, found.effort, found.instructions) == (SMALL, "low", "In French.")
+    numbers = {"compaction_enabled": False, "low_water_tokens": 3_000}
+    assert found.policy == numbers | {"preset": "thrifty"}
 
 
 def test_what_is_emptied_is_inherited_again(client: Client, played: Played) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
@@ -76,7 +77,7 @@ class ConversationForm(forms.Form):
         ),
     )
 
-    def __init__(self, conversation: Conversation, data: Any = None) -> None:
+    def __init__(self, conversation: Conversation, data: QueryDict | None = None) -> None:
         own = conversation.policy if isinstance(conversation.policy, dict) else {}
         known = {
             "model": conversation.model,
@@ -106,6 +107,23 @@ class ConversationForm(forms.Form):
             if self.allowed.is_fixed(name):
                 self.fields[name].disabled = True
                 self.initial.pop(name, None)
+        for field in self.fields.values():
+            field.show_hidden_initial = True
+        if data is not None:
+            self.data = self._merge_changes(data)
+
+    def _merge_changes(self, sent: QueryDict) -> QueryDict:
+        """Return the form with what is stored now where it was left as its page showed it.
+
+        So saving a page that was opened earlier does not undo what another tab changed meanwhile.
+        """
+        merged = sent.copy()
+        for name, field in self.fields.items():
+            shown = self.add_initial_prefix(name)
+            if shown in sent and sent.get(name, "") == sent[shown]:
+                stored = self.get_initial_for_field(field, name)
+                merged[name] = merged[shown] = "" if stored is None else str(stored)
+        return merged
 
     def _offer_cost_centres(self) -> None:
         """Offer those that take calls; without any there is no field."""
