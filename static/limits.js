@@ -1,5 +1,5 @@
 /* agentweb: budget notices: each is announced to screen readers once, when it appears, and future times are also
- * shown relative to now.
+ * shown relative to now. That a budget allows messages again is an event, `agentweb:allowed`.
  */
 "use strict";
 (() => {
@@ -19,6 +19,8 @@
 
   const present = () => document.querySelectorAll("#limits [data-notice]");
   const told = new Set([...present()].map((node) => node.dataset.notice));
+  const isStopped = () => Boolean(document.querySelector("#limits .is-over"));
+  let wasStopped = isStopped();
   const announcer = document.querySelector("#limit-announcer");
   function tellNotices() {
     tellTimes();
@@ -28,6 +30,9 @@
       announcer.textContent = fresh.flatMap((node) => [...node.querySelectorAll("p")])
         .map((node) => node.textContent.trim()).join(" ");
     }
+    const before = wasStopped;
+    wasStopped = isStopped();
+    if (before && !wasStopped) document.dispatchEvent(new Event("agentweb:allowed"));
   }
   document.addEventListener("htmx:wsAfterMessage", tellNotices);
   document.addEventListener("htmx:afterSettle", tellNotices);

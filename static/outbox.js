@@ -205,6 +205,7 @@
       const note = document.createElement("p");
       note.className = "error send-error";
       note.textContent = reason;
+      if (response.status === 409) note.dataset.held = "";
       takeBack(entry);
       document.querySelector("#composer-error").replaceChildren(note);
       return false;
@@ -226,6 +227,11 @@
 
   // What waits for a chat that was deleted goes along with the draft.
   document.addEventListener("agentweb:gone", () => { for (const entry of read(own).reverse()) takeBack(entry); });
+  // A budget allows messages again: why one was not sent is over, and what waits can go.
+  document.addEventListener("agentweb:allowed", () => {
+    document.querySelector("#composer-error [data-held]")?.remove();
+    later(0);
+  });
   addEventListener("online", () => later(0));
   document.addEventListener("htmx:wsOpen", () => later(0));
 
