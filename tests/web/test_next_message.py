@@ -130,6 +130,9 @@ def test_in_full_is_chosen_shown_and_switched_back(client: Client, played: Playe
         "Reduced again as the policy says", "Sent in full", "Sent in full",
     ]  # fmt: skip
     assert re.search(r"\d+ changes\s", rows)
+    whole = client.get(f"{chat_path(played)}/inspect/").content.decode()
+    assert "Reductions" not in whole
+    assert re.search(r"<dt>Changes of the context</dt>\s*<dd>\s*\d+\s", whole)
     assert press(client, path, choice="full_once")["Location"] == f"{chat_path(played)}/"
     assert Conversation.objects.get().in_full_turn == 2
 
