@@ -103,13 +103,14 @@
 
   // The menu of a conversation as a dialog; without script the same links open pages.
   const menu = one("#menu");
+  const dialog = one("#menu-dialog");
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target === menu) {
-      if (!menu.firstElementChild) menu.close();
-      else if (!menu.open) menu.showModal();
+      if (!menu.firstElementChild) dialog.close();
+      else if (!dialog.open) dialog.showModal();
     } else if (event.target.closest?.("#found")) localise(document);
   });
-  menu?.addEventListener("click", (event) => { if (event.target === menu) menu.close(); });
+  dialog?.addEventListener("click", ({ target }) => { if (target === dialog || target.closest("[data-close]")) dialog.close(); });
 
   const transcript = one("#transcript");
   const form = one("#composer");

@@ -39,7 +39,7 @@
       event.preventDefault();
       box.focus();
     } else if (event.key === "Escape") {
-      if (help.open || one("#menu").open || one("#sidebar").matches(":popover-open")) return;
+      if (one("dialog[open]") || one("#sidebar").matches(":popover-open")) return;
       const opened = one(".meter[open]");
       if (opened) opened.open = false;
       else one("#stop")?.click();
