@@ -194,6 +194,12 @@ def _latest(*levels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
+#: The numbers that decide, in most presets, whether anything leaves the context.
+MAIN_NUMBERS = (
+    "keep_below_tokens", "compact_above_percent", "input_token_budget", "compaction_enabled",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """One number of a person's policy: the site's value, the effective value and its source."""
@@ -205,6 +211,14 @@ class Number:
     #: The range a chat may choose from; None when it is not a number, or fixed.
     limits: tuple[int, int] | None
     is_fixed: bool
+    #: Set for the person; set for the person or the site.
+    is_own: bool
+    is_set: bool
+
+    @property
+    def is_main(self) -> bool:
+        """Whether a person is shown it first: it decides, it was set, or no chat can change it."""
+        return self.is_set or self.is_fixed or self.name in MAIN_NUMBERS
 
     @property
     def label(self) -> str:
@@ -228,6 +242,8 @@ def list_numbers(user: User) -> list[Number]:
             read_as_set(site, name),
             allowed.limits(name),
             allowed.is_fixed(name),
+            name in user.policy,
+            name in user.policy or name in overrides,
         )
         for name in POLICY_FIELDS
     ]

@@ -17,6 +17,12 @@ def name_preset(name: str) -> str:
     return _(PRESET_LABELS[name].label) if name in PRESET_LABELS else name
 
 
+def describe_preset(name: str) -> str:
+    """Return the name of a preset with the sentence that says what it does."""
+    words = PRESET_LABELS[name]
+    return f"{_(words.label)}: {_(words.sentence)}"
+
+
 def name_number(name: str) -> str:
     """Return the label of a number of the policy; one of an older version by its stored name."""
     return _(NUMBER_LABELS[name]) if name in NUMBER_LABELS else name.replace("_", " ").capitalize()

@@ -19,7 +19,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from conversations.accounts.account_events import list_account_events
 from conversations.accounts.people import save_preferences
 from conversations.accounts.preferences import read_preferences
-from conversations.reductions.policy import list_numbers_or_problem
+from conversations.reductions.policy import list_numbers_or_problem, preset_of
+from conversations.reductions.words import describe_preset
 from conversations.web.forms.log_in import NewPasswordForm
 from conversations.web.forms.personal_settings import (
     AppearanceForm,
@@ -62,8 +63,15 @@ def shortcuts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def context(request: HttpRequest) -> HttpResponse:
     """Show the person's effective context policy, and the ranges a chat may choose from."""
-    found, problem = list_numbers_or_problem(require_user(request))
-    shown = build_page_context(request) | {"tab": "context", "numbers": found, "problem": problem}
+    user = require_user(request)
+    numbers, problem = list_numbers_or_problem(user)
+    shown = build_page_context(request) | {
+        "tab": "context",
+        "problem": problem,
+        "preset": "" if problem else describe_preset(preset_of(user.policy)),
+        "main": [number for number in numbers if number.is_main],
+        "others": [number for number in numbers if not number.is_main],
+    }
     return render(request, "conversations/settings/context.html", shown)
 
 

@@ -13,7 +13,12 @@ from django.urls import reverse
 from conversations.admin.policy_form import is_of_policy
 from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PolicyError
 from conversations.models import ApiModel, Conversation, User
-from conversations.reductions.policy import effective_policy, inherited_policy, list_numbers
+from conversations.reductions.policy import (
+    MAIN_NUMBERS,
+    effective_policy,
+    inherited_policy,
+    list_numbers,
+)
 from tests.support import people_and_turns, stored_turns
 from tests.web.test_admin_people import client_of, form, text, url
 from tests.web.test_admin_review import staff
@@ -200,11 +205,25 @@ def test_a_person_sees_the_same_values_with_their_source(root: Client, ada: User
         fixed_compaction_enabled="on",
     )  # fmt: skip
     page = words(text(client_of(ada).get(reverse("context_settings"))))
+    assert "Balanced: all stays up to 100,000 tokens, then old parts go" in page
     assert "60,000 set for you 0 to 80,000" in page
     assert "on Balanced not to be changed" in page
     shown = {number.name for number in list_numbers(stored(ada)) if number.label in page}
     assert shown == set(POLICY_FIELDS)
     assert not shown & set(re.findall(r"[a-z_]+", page))
+
+
+def test_a_person_sees_first_what_decides_and_what_was_set(ada: User, settings: Any) -> None:
+    settings.AGENTWEB_SUMMARY_BREAKER = 5
+    User.objects.update(policy={"low_water_percent": 30}, policy_limits={"structure_kept": "fixed"})
+    parts = text(client_of(ada).get(reverse("context_settings"))).split("<details")
+    first, advanced = (re.findall(r'scope="row">\s*(.+?)\s*<small', part) for part in parts)
+    labels = {number.name: number.label for number in list_numbers(stored(ada))}
+    set_elsewhere = {"low_water_percent", "summary_breaker", "structure_kept"}
+    assert set(first) == {labels[name] for name in {*MAIN_NUMBERS, *set_elsewhere}}
+    assert sorted([*first, *advanced]) == sorted(labels.values())
+    User.objects.update(preferences={"language": "de"})
+    assert "für Sie gesetzt" in text(client_of(ada).get(reverse("context_settings")))
 
 
 def test_a_page_of_numbers_that_do_not_fit_says_so(ada: User) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from django.utils.translation import gettext as _
 
 from conversations.context.policy.preset_labels import PRESET_LABELS
+from conversations.reductions.words import describe_preset
 
 Choices = list[tuple[str, str]]
 
@@ -17,6 +18,6 @@ def list_preset_choices(usual: str, offered: Collection[object]) -> list[tuple[s
     for name, words in PRESET_LABELS.items():
         if name in offered:
             group = classic if words.is_classic else own
-            group.append((name, f"{_(words.label)}: {_(words.sentence)}"))
+            group.append((name, describe_preset(name)))
     found: list[tuple[str, str | Choices]] = [("", usual), *own]
     return [*found, (_("Classic"), classic)] if classic else found
