@@ -32,6 +32,7 @@
   const language = navigator.languages.find((one) => one.split("-")[0] === written.split("-")[0]) ?? written;
   const short = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit" });
   const long = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  const date = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
   const days = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
   function localise(root) {
     for (const node of all("time[data-when]:not([data-done])", root)) {
@@ -41,6 +42,7 @@
       const day = when.toDateString();
       let shown = (day === now.toDateString() ? short : long).format(when);
       if (day === next.toDateString()) shown = `${days.format(1, "day")} ${short.format(when)}`;
+      if (node.dataset.when === "day") shown = date.format(when);
       node.textContent = `${node.dataset.prefix ?? ""} ${shown}`.trim();
       node.title = long.format(when);
       node.dataset.done = "";

@@ -79,6 +79,13 @@ async def test_a_conversation_is_renamed_starred_archived_deleted_and_brought_ba
     await page.get_by_role("button", name="Delete").click()
     await page.wait_for_url("**/c/new/")
     await expect(page.locator("#rows")).not_to_contain_text("Clock of Lisbon")
+    # A day is written as the reader writes it, like every moment.
+    other = await page.context.new_page()
+    for place in ("trash/", "settings/account/"):
+        await other.goto(f"{served.url}/{place}")
+        day = other.locator("main time[data-when='day']").first
+        await expect(day).to_have_text(re.compile(r"^\d{1,2} [A-Z][a-z]{2,3} \d{4}$"))
+    await other.close()
     await page.get_by_role("button", name="Undo").click()
     await page.wait_for_url(address)
     await expect(page.locator("#turn-1")).to_be_visible()
