@@ -165,7 +165,9 @@
       "HX-Request": "true",
       "Content-Type": "application/x-www-form-urlencoded",
     };
-    const response = await fetch(entry.url, { method: "POST", headers, body: entry.body });
+    // A request that is never answered would hold up every tab; sent again, it is the same message.
+    const signal = AbortSignal.timeout?.(60_000);
+    const response = await fetch(entry.url, { method: "POST", headers, body: entry.body, signal });
     const to = response.headers.get("HX-Redirect");
     // What comes after a redirect is another page, which says nothing of the message.
     if (response.ok && !response.redirected) {

@@ -162,6 +162,23 @@ async def test_a_page_that_cannot_be_left_holds_up_no_other_tab(tab: Page, serve
     await second.close()
 
 
+#: A minute of patience is half a second.
+IMPATIENT = (
+    "AbortSignal.timeout = ((of) => (ms) => of(ms / 120))(AbortSignal.timeout.bind(AbortSignal))"
+)
+
+
+async def test_a_request_that_is_never_answered_is_made_again(tab: Page, served: Served) -> None:
+    await tab.add_init_script(IMPATIENT)
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    # A route that does nothing leaves its request without an answer.
+    await tab.route("**/send/", lambda route: None, times=1)
+    await say(tab, "Is anybody there?")
+    await expect(await ended(tab, 2)).to_contain_text("Is anybody there?")
+    await expect(tab.locator("#outbox")).to_be_hidden()
+
+
 async def test_the_box_is_free_while_a_message_is_on_its_way(tab: Page, served: Served) -> None:
     await start_chat(tab, served, "Hello")
     await ended(tab, 1)
