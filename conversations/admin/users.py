@@ -1,9 +1,10 @@
 """People: their effective budgets and context policy, next to Django's own fields.
 
 A user who owns conversations, or whose reading of others' is recorded, is never deleted here:
-deactivation keeps the record complete. Only a superuser changes staff accounts, who is staff, and
-groups, because who may change a group could give it every permission. Nobody sets the password of a
-person who exists, because whoever knows it reads as that person, without a record.
+deactivation keeps the record complete. Only a superuser changes the accounts of staff and of
+superusers, who is staff, and groups, because who may change a group could give it every permission.
+Nobody sets the password of a person who exists, because whoever knows it reads as that person,
+without a record.
 """
 
 from __future__ import annotations
@@ -281,8 +282,10 @@ admin.site.register(Group, GroupAdmin)
 
 
 def _within_reach(request: HttpRequest, user: User | None) -> bool:
-    is_own = user is not None and user.pk == request.user.pk
-    return is_superuser(request) or user is None or is_own or not user.is_staff
+    """Return whether the account may be changed; a superuser may also be none of the staff."""
+    if is_superuser(request) or user is None or user.pk == request.user.pk:
+        return True
+    return not (user.is_staff or user.is_superuser)
 
 
 def _list_kept_alone(groups: Iterable[Group]) -> Iterable[str]:

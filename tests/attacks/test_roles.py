@@ -293,6 +293,27 @@ def test_rights_are_changed_by_superusers_alone(ada: World) -> None:
     assert other.password == ""
 
 
+def test_who_has_all_rights_is_within_reach_of_superusers_alone(ada: World) -> None:
+    """Also one who may not use the admin, whose account would be a way to all rights."""
+    boss = User.objects.create(username="boss", is_staff=True)
+    boss.user_permissions.set(Permission.objects.all())
+    root = User.objects.create(username="root", is_superuser=True, email="root@example.org")
+    client = client_of(boss)
+    change = reverse("admin:conversations_user_change", args=[root.pk])
+    assert client.get(change).status_code == 200
+    assert b'name="username"' not in client.get(change).content
+    posted = {"username": "mine", "is_active": "", **no_inlines(client, root)}
+    assert client.post(change, posted).status_code == 403
+    delete = reverse("admin:conversations_user_delete", args=[root.pk])
+    assert client.post(delete, {"post": "yes"}).status_code == 403
+    listed = {"action": "delete_selected", "_selected_action": [str(root.pk)], "post": "yes"}
+    client.post(reverse("admin:conversations_user_changelist"), listed)
+    for page in ("user_reset_link", "user_lost_factors", "user_exempt"):
+        assert client.post(reverse(f"admin:{page}", args=[root.pk])).status_code == 403
+    found = User.objects.get(pk=root.pk)
+    assert (found.username, found.is_active, found.email) == ("root", True, "root@example.org")
+
+
 def no_inlines(client: Client, user: User) -> dict[str, str]:
     """Return the management forms of a person's page, as the page has them."""
     page = client.get(reverse("admin:conversations_user_change", args=[user.pk])).content.decode()
