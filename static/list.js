@@ -5,10 +5,16 @@
 (() => {
   const rows = document.querySelector("#rows");
   if (!rows) return;
-  let shown = null;
   let isAsking = false;
 
   const isUsed = () => rows.scrollTop || rows.matches(":hover, :focus-within") || document.querySelector("dialog[open]");
+
+  /** What a list shows: the forms of folders have a token that is new each time, and the address of the page. */
+  function write(list) {
+    const copy = list.cloneNode(true);
+    for (const field of copy.querySelectorAll('input[type="hidden"]')) field.remove();
+    return copy.innerHTML.trim();
+  }
 
   async function renew() {
     if (document.hidden || isAsking || isUsed()) return;
@@ -16,12 +22,14 @@
     try {
       const headers = { "HX-Request": "true", "HX-Target": "rows", "HX-Current-URL": location.href };
       const answer = await fetch(rows.dataset.list, { headers });
-      const html = answer.ok && !answer.redirected ? await answer.text() : shown;
-      if (html === shown || isUsed()) return;
-      shown = html;
-      const current = rows.querySelector(".row[aria-current]")?.getAttribute("aria-current");
-      rows.innerHTML = html;
-      if (current) rows.querySelector(".row[aria-current]")?.setAttribute("aria-current", current);
+      if (!answer.ok || answer.redirected) return;
+      const fresh = rows.cloneNode();
+      fresh.innerHTML = await answer.text();
+      // The row of the page's own chat is kept new by the page.
+      const [own, same] = [rows, fresh].map((list) => list.querySelector(".row[aria-current]"));
+      if (own && same) same.replaceWith(own.cloneNode(true));
+      if (isUsed() || write(fresh) === write(rows)) return;
+      rows.replaceChildren(...fresh.childNodes);
       window.htmx.process(rows);
     } catch {
       // Without a server the list stays as it is.

@@ -130,14 +130,15 @@ async def test_the_list_of_a_tab_that_comes_to_the_front_is_the_newest(
     other = await tab.context.new_page()
     await delete(other, f"{served.url}{first}")
     await expect(theirs).to_have_count(1)
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(urlsplit(request.url).path))
     # Not while somebody is in it, whose click would be lost.
     await mine.focus()
     await tab.evaluate("window.dispatchEvent(new Event('focus'))")
-    await tab.wait_for_timeout(500)
-    await expect(theirs).to_have_count(1)
     await tab.locator("#text").focus()
     await tab.evaluate("window.dispatchEvent(new Event('focus'))")
     await expect(theirs).to_have_count(0)
+    assert asked.count("/c/list/") == 1
     await expect(mine).to_have_attribute("aria-current", "page")
     await mine.locator("xpath=..").locator(".row-more").click()
     await expect(tab.locator("#menu")).to_contain_text("Rename")
@@ -148,3 +149,31 @@ async def test_the_list_of_a_tab_that_comes_to_the_front_is_the_newest(
     await expect(tab.locator("#gone")).to_be_visible()
     await expect(mine).to_have_count(0)
     await other.close()
+
+
+async def test_a_list_that_the_tab_itself_changed_is_renewed_and_one_that_is_new_stays(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "One of two")
+    await ended(tab, 1)
+    first = urlsplit(tab.url).path
+    await start_chat(tab, served, "Two of two")
+    await ended(tab, 1)
+    theirs = tab.locator(f'#rows [href="{first}"]')
+    # Nothing is replaced where nothing changed: a screen reader may be in it.
+    await theirs.evaluate("node => { node.isOld = true }")
+    async with tab.expect_response("**/c/list/") as answered:
+        await tab.evaluate("window.dispatchEvent(new Event('focus'))")
+    await (await answered.value).finished()
+    assert await theirs.evaluate("node => new Promise(r => setTimeout(() => r(node.isOld)))")
+    await theirs.locator("xpath=..").locator(".row-more").click()
+    await tab.locator("#menu").get_by_role("button", name="Delete").click()
+    await expect(theirs).to_have_count(0)
+    other = await tab.context.new_page()
+    await other.goto(f"{served.url}/trash/")
+    await other.get_by_role("button", name="Bring back").first.click()
+    await other.wait_for_url(f"**{first}")
+    await other.close()
+    await tab.locator("#text").click()
+    await tab.evaluate("window.dispatchEvent(new Event('focus'))")
+    await expect(theirs).to_have_count(1)
