@@ -115,6 +115,7 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told(page: Page, serv
     await expect(section.locator(".tool .state").first).to_have_text(re.compile("not allowed"))
     # It is what the person wanted, and no failure.
     await expect(section.locator(".is-error")).to_have_count(0)
+    await expect(section.locator(".tool h3").last).to_have_text(re.compile(r"^\s*Result\s*$"))
     assert ran(served).count("fire") == before
 
 
