@@ -17,7 +17,7 @@ from tools.framework.clean_text import quote
 from tools.framework.errors import InputError, UnknownOriginalError
 from tools.framework.tool import ToolContext, tool
 from tools.isolation.isolated_calls import run_isolated
-from tools.text.lower_case import find_first, list_spellings, lower_text
+from tools.text.lower_case import Places, list_spellings, lower_text
 
 MOST_CHARACTERS = 20_000
 LONGEST_LINE = 500
@@ -104,8 +104,8 @@ def _find_lines(original: str, start: int, matching: str) -> Iterator[tuple[int,
     wanted = list_spellings(matching, lower_text(rest))
     number = original.count("\n", 0, start) + 1
     for line in rest.split("\n"):
-        lowered, shown_to = lower_text(line), 0
-        while found := find_first(lowered, wanted, shown_to):
+        places, shown_to = Places(lower_text(line), wanted), 0
+        while found := places.find_first(shown_to):
             at, end = found
             yield start + at, f"{number}: {_clip_line(line, at, end)}"
             shown_to = max(end, end + AROUND if len(line) > LONGEST_LINE else len(line))

@@ -29,7 +29,7 @@ from tools.framework.errors import (
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.isolation.isolated_calls import run_isolated
 from tools.isolation.process_limits import OF_TEXT
-from tools.text.lower_case import find_first, list_spellings, lower_text
+from tools.text.lower_case import Places, list_spellings, lower_text
 from tools.workspace.lines import format_count
 from tools.workspace.workspace import Entry, Workspace
 
@@ -197,9 +197,9 @@ def find_in_files(files: list[tuple[str, bytes]], text: str, room: int) -> list[
 def _find_lines(content: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the number and text of each matching line; a long one around its first match."""
     lowered = lower_text(content)
-    wanted = list_spellings(text, lowered)
+    places = Places(lowered, list_spellings(text, lowered))
     at, number = 0, 1
-    while place := find_first(lowered, wanted, at):
+    while place := places.find_first(at):
         found = place[0]
         number += content.count("\n", at, found)
         start = content.rfind("\n", 0, found) + 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.text.lower_case import lower_text
+from tools.text.lower_case import Places, lower_text
 from tools.text.ranking import MOST_WORDS, Ranking, read_words
 
 
@@ -208,3 +210,24 @@ def test_any_query_and_text_can_be_given(query: str, texts: list[str]) -> None:
 def test_lower_case_moves_nothing(text: str) -> None:
     assert len(lower_text(text)) == len(text)
     assert lower_text(text.upper()) == lower_text(lower_text(text.upper()))
+
+
+class Counted(str):
+    """A text that counts the characters that were looked through for others."""
+
+    __slots__ = ("seen",)
+
+    def find(self, *given: Any) -> int:
+        at, start = super().find(*given), int((*given, 0)[1])
+        self.seen = getattr(self, "seen", 0) + (at if at >= 0 else len(self)) - start
+        return at
+
+
+def test_of_two_texts_each_is_looked_for_once_however_often_the_other_is_found() -> None:
+    text = Counted("a " * 1_000 + "b")
+    places, start, ends = Places(text, ("b", "a")), 0, list[int]()
+    while place := places.find_first(start):
+        start = place[1]
+        ends.append(start)
+    assert ends == [*range(1, 2_000, 2), len(text)]
+    assert text.seen <= 2 * len(text)

@@ -25,11 +25,17 @@ def list_spellings(query: str, lowered: str) -> tuple[str, ...]:
     return tuple(each for each in dict.fromkeys(map(lower_text, spelt)) if each in lowered)
 
 
-def find_first(text: str, wanted: Iterable[str], start: int) -> tuple[int, int] | None:
-    """Return where the first of the texts begins and ends."""
-    first = None
-    for each in wanted:
-        at = text.find(each, start)
-        if at >= 0 and (first is None or at < first[0]):
-            first = at, at + len(each)
-    return first
+class Places:
+    """Where texts are in another, asked for from front to back, so that each is looked for once."""
+
+    def __init__(self, text: str, wanted: Iterable[str]) -> None:
+        self._text = text
+        self._next = {each: text.find(each) for each in wanted}
+
+    def find_first(self, start: int) -> tuple[int, int] | None:
+        """Return where the first of the texts from there on begins and ends."""
+        for each, at in self._next.items():
+            if 0 <= at < start:
+                self._next[each] = self._text.find(each, start)
+        found = ((at, at + len(each)) for each, at in self._next.items() if at >= 0)
+        return min(found, default=None)
