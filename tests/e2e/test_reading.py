@@ -182,4 +182,8 @@ async def test_a_printed_chat_has_its_title_all_its_text_and_nothing_to_press(
         assert await page.locator(f"{part}:visible").count() == 0, part
     ink = "node => getComputedStyle(node).color.match(/[\\d.]+/g).slice(0, 3).map(Number)"
     assert max(await page.locator("#live .prose p").first.evaluate(ink)) < 100
-    await page.emulate_media(media="screen")
+    # As for a reader of a shared chat, who has chosen no colours, on a dark machine.
+    await page.locator("html").evaluate("node => { delete node.dataset.theme }")
+    await page.emulate_media(media="print", color_scheme="dark")
+    assert max(await page.locator("#live .prose p").first.evaluate(ink)) < 100
+    await page.emulate_media(media="screen", color_scheme="light")
