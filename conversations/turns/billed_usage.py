@@ -4,8 +4,9 @@ Exact is what comes with the end of the answer. All else is an estimate, marked 
 what the API can bill and bounded:
 
 - Before the first event (a stop, a deadline, a lost connection): the request with the margin for
-  its estimate's error, at the highest price of input, and IN_FLIGHT tokens of answer. A request
-  that the API refused, or that was never sent, costs nothing.
+  its estimate's error, at the highest price of input, and IN_FLIGHT tokens of answer, as dear as
+  the workspace may make them. A request that the API refused, or that was never sent, costs
+  nothing.
 - In mid-stream: the input as reported; of the output what had arrived by the model's tokenizer.
   Thinking is shown as a summary, so where the answer thought, TOKENS_PER_SECOND more. There, and if
   it was this side that ended the stream, IN_FLIGHT tokens more, which may have been on their way.
@@ -28,7 +29,7 @@ from django.utils import timezone
 
 from conversations.agent.ports import Ending
 from conversations.agent.tokenizer import find_family
-from conversations.agent.usage import Usage
+from conversations.agent.usage import UNASKED, Usage
 from conversations.budgets.affordability import pad_estimate
 from conversations.budgets.prices import find_window
 from conversations.budgets.search_rounds import LEAST_CACHED, count_new, count_reread
@@ -111,6 +112,8 @@ def _estimate_unread(call: ApiCall, written: int, searches: int = 0) -> Usage:
         output=min(written + IN_FLIGHT, call.max_tokens),
         cache_read=count_reread(request, searches),
         searches=searches,
+        # Which country the workspace keeps it in, only an answer would have told.
+        factors=UNASKED,
     )
 
 

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations.agent.ports import Ending, Finish, ModelFailed, Refused, Sending, ToolDone
 from conversations.agent.stop import Stopped
-from conversations.agent.usage import MOST_ROUNDS, Usage, read_usage
+from conversations.agent.usage import MOST_ROUNDS, UNASKED, Usage, read_usage
 from conversations.budgets.affordability import pad_estimate
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope as Parameters
@@ -212,7 +212,8 @@ def test_a_call_that_was_stopped_or_late_before_its_first_event_costs_its_input(
         row = closed(lease, ending, envelope)
         asked = pad_estimate(row.call.estimated_tokens)
         written = (0, asked) if is_hour else (asked, 0)
-        full = closed(lease, Ending("complete", Usage(0, IN_FLIGHT, 0, *written), "end_turn"))
+        dearest = Usage(0, IN_FLIGHT, 0, *written, factors=UNASKED)
+        full = closed(lease, Ending("complete", dearest, "end_turn"))
         assert (row.cost_micros, row.cost_basis) == (full.cost_micros, "estimated")
         assert row.cost_micros > 0
         assert row.input_tokens is None
