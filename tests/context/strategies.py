@@ -191,6 +191,7 @@ def policy_from_seed(seed: int) -> Policy:
         ),
         structure_kept=pick([True, False]),
         recall_list_chars=pick([500, 4_000, 12_000]),
+        action_list_chars=pick([300, 800, 2_400]),
         name_list_chars=pick([0, 100, 1_000, 10_000]),
         summary_least_tokens=pick([0, 0, 400, 50_000]),
         window_reserve_tokens=pick([1_000, 16_000]),

@@ -311,13 +311,32 @@ def test_facts_of_a_conversation_are_not_in_the_record_of_its_policy() -> None:
     assert not {"actions", "decisions"} & dump_policy(POLICY).keys()
 
 
-def test_neither_list_takes_room_from_the_other() -> None:
+def much_read_and_done() -> View:
     read = [
         m for n in range(200) for m in round_of(f"r{n}", LONG, name="read_file", path=f"{n}.md")
     ]
     done = [message for n in range(200) for message in mail(f"m{n}", n, LONG)]
-    view = view_of(prompt("go"), *read, *done)
-    policy = replace(POLICY, name_list_chars=0)
+    return view_of(prompt("go"), *read, *done)
+
+
+def test_a_shorter_recall_list_leaves_the_record_as_it_is() -> None:
+    view, found = much_read_and_done(), []
+    for chars in (500, 2_500, 12_000):
+        policy = replace(POLICY, name_list_chars=0, recall_list_chars=chars)
+        words = write_lists(view, view.messages[1:], [], policy, policy.lists_chars)
+        ours, _, listed = words.partition("\n\n")
+        assert chars * 2 // 3 < len(listed)
+        assert len(words) <= policy.lists_chars
+        found.append(ours)
+    assert found == [found[0]] * 3
+    assert POLICY.action_list_chars // 2 < len(found[0]) <= POLICY.action_list_chars
+    longer = replace(POLICY, action_list_chars=1_600)
+    assert len(write_record(view, view.messages[1:], (), longer, longer.lists_chars)) > 1_200
+
+
+def test_neither_list_takes_room_from_the_other() -> None:
+    view = much_read_and_done()
+    policy = replace(POLICY, name_list_chars=0, recall_list_chars=4_000)
     for limit in (1_200, 4_800, 9_600):
         both = write_lists(view, view.messages[1:], [], policy, limit)
         assert len(both) <= limit

@@ -236,18 +236,21 @@ def test_a_small_window_has_everything_in_proportion() -> None:
     assert small.low_water_tokens == 20_000 * ADAPTIVE.low_water_percent // 100
     assert small.minimum_gain_tokens == small.low_water_tokens
     assert small.recall_list_chars == small.low_water_tokens // 2
+    assert small.action_list_chars == small.low_water_tokens // 10
     assert small.name_list_chars == small.low_water_tokens * 2
     assert small.summary_max_tokens == small.low_water_tokens // 4
     assert small.max_tool_result_chars == 15_000
     # What a person set lower stays, and 0 is still never.
-    lists = {"recall_list_chars": 600, "name_list_chars": 700}
+    lists = {"recall_list_chars": 600, "action_list_chars": 310, "name_list_chars": 700}
     off = build_policy("adaptive", {"max_tool_result_chars": 0, **lists})
     assert scale_policy(off, 25_600, 0).max_tool_result_chars == 0
     assert scale_policy(off, 25_600, 0).recall_list_chars == 600
+    assert scale_policy(off, 25_600, 0).action_list_chars == 310
     assert scale_policy(off, 25_600, 0).name_list_chars == 700
     tiny = scale_policy(ADAPTIVE, 12_800, 12_800)
     assert tiny.max_tool_result_chars > tiny.tool_result_retention_chars
     assert (tiny.summary_max_tokens, tiny.recall_list_chars) == (256, 500)
+    assert tiny.action_list_chars == 300
 
 
 @pytest.mark.parametrize(

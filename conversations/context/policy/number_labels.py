@@ -27,6 +27,7 @@ NUMBER_LABELS: dict[str, str] = {
     "verbatim_max_chars": gettext_noop("Longest result never shortened"),
     "structure_kept": gettext_noop("Keep structure"),
     "recall_list_chars": gettext_noop("Characters for the recall list"),
+    "action_list_chars": gettext_noop("Characters for the record of what was done"),
     "name_list_chars": gettext_noop("Characters for the name list"),
     "keep_below_tokens": gettext_noop("Remove nothing below"),
     "keep_below_percent": gettext_noop("Remove nothing below, of the window"),

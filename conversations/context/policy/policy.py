@@ -50,8 +50,6 @@ _NOT_BELOW = mark_recorded(gettext_noop("must be below %(field)s (%(most)s)"))
 RESERVED_SHARE = 5
 #: The window of shares where no model is known.
 USUAL_WINDOW = 200_000
-#: The record of actions has one in so many of the characters of the lists of removed messages.
-RECORD_SHARE = 6
 
 
 def _number(default: int, bounds: tuple[int, int], words: str) -> Any:
@@ -148,6 +146,9 @@ class Policy:
     recall_list_chars: int = _number(
         4_000, (500, 100_000), gettext_noop("Characters for the list of what can be recalled.")
     )
+    action_list_chars: int = _number(
+        800, (300, 100_000), gettext_noop("Characters for the record of what was done.")
+    )
     name_list_chars: int = _number(
         0, (0, 100_000),
         gettext_noop("Characters for the user's words and names in what was removed; 0: none."),
@@ -208,8 +209,8 @@ class Policy:
 
     @property
     def lists_chars(self) -> int:
-        """The characters for both lists of removed messages: the recall list, and the record."""
-        return self.recall_list_chars * RECORD_SHARE // (RECORD_SHARE - 1)
+        """The characters for the recall list and the record of actions together."""
+        return self.recall_list_chars + self.action_list_chars
 
     def promise(self, window: int) -> int:
         """Return the size below which nothing is removed, in tokens, for a model's window."""
@@ -222,11 +223,10 @@ _DEFAULT = Policy(
     name="adaptive", input_token_budget=0, compaction_threshold_tokens=10_000_000,
     max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
     summary_input_chars=60_000, keep_below_tokens=100_000, low_water_percent=20,
-    low_water_tokens=8_000, name_list_chars=10_000,
+    low_water_tokens=8_000, recall_list_chars=2_500, name_list_chars=10_000,
 )  # fmt: skip
-#: The designs that this engine combines; `classic` runs their steps in order. In the lab's
-#: recordings longer recall lists, and summaries that read more, kept no more facts in view or
-#: found for `adaptive`, at 4 % more cost.
+#: The designs that this engine combines; `classic` runs their steps in order. In the recordings a
+#: longer recall list, or summaries that read more, kept no more facts usable for `adaptive`.
 PRESETS: dict[str, Policy] = {
     "classic": Policy(),
     "tool-budget": Policy(
@@ -253,7 +253,7 @@ PRESETS: dict[str, Policy] = {
     "thrifty": replace(_DEFAULT, name="thrifty", keep_below_tokens=0, summary_least_tokens=50_000),
     "native": Policy(
         name="native", input_token_budget=100_000, compaction_threshold_tokens=150_000,
-        structure_kept=True, recall_list_chars=12_000, server_side=True,
+        structure_kept=True, recall_list_chars=12_000, action_list_chars=2_400, server_side=True,
     ),
     "off": Policy(
         name="off", input_token_budget=0, max_tool_result_chars=0, compaction_enabled=False,

@@ -18,7 +18,7 @@ _SUMMARY = 25
 _RESULT = 75
 #: Percent of a request's room that messages get at least, whatever system prompt and tools take.
 _LEAST_ROOM = 25
-_LEAST_SUMMARY, _LEAST_LIST = 256, 500
+_LEAST_SUMMARY, _LEAST_LIST, _LEAST_RECORD = 256, 500, 300
 
 
 def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
@@ -35,6 +35,7 @@ def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
         low_water_tokens=mark,
         minimum_gain_tokens=min(policy.minimum_gain_tokens, share),
         recall_list_chars=min(policy.recall_list_chars, listed),
+        action_list_chars=min(policy.action_list_chars, max(_LEAST_RECORD, mark // 10)),
         name_list_chars=min(policy.name_list_chars, 2 * mark),
         summary_max_tokens=min(policy.summary_max_tokens, summary),
         max_tool_result_chars=min(policy.max_tool_result_chars, longest),

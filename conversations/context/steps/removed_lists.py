@@ -1,15 +1,17 @@
 """What stays in view of messages that were removed: the record of actions, names, the recall list.
 
 They are at the end of a block that this engine wrote, in this order, and are carried over when that
-block is written again. Each has room of its own, so that none takes it from another: the record a
-sixth of the limit, the recall list the rest, the name list its own number of characters.
+block is written again. Each has room of its own, so that none takes it from another. The recall
+list and the name list are as long as it pays to read them with every call: a search finds what they
+do not name. Nothing stands in for the record, since nobody searches for what they do not know was
+done, so its room does not follow that of the recall list. In a lower limit of both each gets less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conversations.context.policy.policy import RECORD_SHARE, Policy
+from conversations.context.policy.policy import Policy
 from conversations.context.steps import action_list, name_list, recall_list
 from conversations.context.steps.kinds import OURS
 from conversations.context.view import wire
@@ -35,7 +37,8 @@ def write_lists(
     found, older = recall_list.read_lines(blocks)
     found += recall_list.list_lines(view, messages)
     done = write_record(view, messages, blocks, policy, limit)
-    listed = recall_list.write_list(found, older, limit - _record_share(limit) - len(_BETWEEN))
+    room = limit - _record_share(policy, limit) - len(_BETWEEN)
+    listed = recall_list.write_list(found, older, room)
     named = name_list.write_names(view, messages, blocks, policy.name_list_chars)
     return _BETWEEN.join(filter(None, [done, named, listed]))
 
@@ -45,7 +48,7 @@ def write_record(
 ) -> str:
     """Write the record of actions alone."""
     actions = action_list.collect_actions(view, messages, blocks, policy)
-    return action_list.write_actions(actions, _record_share(limit))
+    return action_list.write_actions(actions, _record_share(policy, limit))
 
 
 def write_left_out(view: View, messages: Sequence[Message], policy: Policy) -> str:
@@ -61,9 +64,9 @@ def write_left_out(view: View, messages: Sequence[Message], policy: Policy) -> s
     return wire.encode({"type": "text", "text": f"{LEFT_OUT}\n{done}"}) if done else ""
 
 
-def _record_share(limit: int) -> int:
-    """Return the characters of the record; `Policy.lists_chars` adds as many for it."""
-    return limit // RECORD_SHARE
+def _record_share(policy: Policy, limit: int) -> int:
+    """Return the characters of the record within a limit of it and the recall list together."""
+    return limit * policy.action_list_chars // policy.lists_chars
 
 
 def strip_lists(text: str) -> str:
