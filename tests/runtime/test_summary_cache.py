@@ -28,12 +28,13 @@ def emulator(settings: Any) -> Iterator[EmulatorServer]:
 async def test_a_summary_is_read_from_the_cache_and_its_bill_is_exact(
     emulator: EmulatorServer,
 ) -> None:
-    await run_db(lambda: ApiModel.objects.update(window=40_000))
+    await run_db(lambda: ApiModel.objects.update(window=64_000))
     async with supervising() as supervisor:
         turn = await run(supervisor, "We begin at https://e.org/start. Use 2 tools")
         chat = turn.conversation
-        for number in range(4):
-            turn = await run(supervisor, f"Part {number}: " + "some words " * 3_500, chat)
+        # A summary pays once so many calls have carried what it replaces.
+        for number in range(42):
+            turn = await run(supervisor, f"Part {number}: " + "some words " * 500, chat)
             assert turn.state == "done", turn.error_text
 
     def seen() -> tuple[list[ApiResult], list[Transformation]]:
