@@ -141,6 +141,20 @@ def test_a_page_opened_earlier_undoes_no_change_of_another_tab(
     assert found.policy == numbers | {"preset": "thrifty"}
 
 
+def test_a_form_of_an_earlier_version_is_shown_again_with_all_that_was_filled_in(
+    client: Client, played: Played
+) -> None:
+    """Its page says of no field what it showed."""
+    filled = {"instructions": "Be brief.", "preset": "classic", "low_water_tokens": "1"}
+    wrong = save(client, played, **filled)
+    again = read_form(wrong, status=400) | {"low_water_tokens": "3000"}
+    assert client.post(path(played), again).status_code == 302
+    found = stored(played)
+    assert (found.instructions, found.policy) == (
+        "Be brief.", {"preset": "classic", "low_water_tokens": 3_000}
+    )  # fmt: skip
+
+
 def test_what_is_emptied_is_inherited_again(client: Client, played: Played) -> None:
     save(client, played, preset="classic", input_token_budget="50000")
     save(client, played)

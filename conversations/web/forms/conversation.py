@@ -119,10 +119,11 @@ class ConversationForm(forms.Form):
         """
         merged = sent.copy()
         for name, field in self.fields.items():
-            shown = self.add_initial_prefix(name)
-            if shown in sent and sent.get(name, "") == sent[shown]:
-                stored = self.get_initial_for_field(field, name)
-                merged[name] = merged[shown] = "" if stored is None else str(stored)
+            shown, stored = self.add_initial_prefix(name), self.get_initial_for_field(field, name)
+            # So the page of a refused form says it, too, where the first page did not.
+            value = merged[shown] = "" if stored is None else str(stored)
+            if sent.get(name, "") == sent.get(shown):
+                merged[name] = value
         return merged
 
     def _offer_cost_centres(self) -> None:
