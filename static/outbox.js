@@ -165,8 +165,9 @@
       "HX-Request": "true",
       "Content-Type": "application/x-www-form-urlencoded",
     };
-    // A request that is never answered would hold up every tab; sent again, it is the same message.
-    const signal = AbortSignal.timeout?.(60_000);
+    // A request that is never answered would hold up every tab; sent again, it is the same message. A long one needs
+    // time on a slow network: ten bytes go in a millisecond at 80 kbit/s.
+    const signal = AbortSignal.timeout?.(60_000 + entry.body.length / 10);
     const response = await fetch(entry.url, { method: "POST", headers, body: entry.body, signal });
     const to = response.headers.get("HX-Redirect");
     // What comes after a redirect is another page, which says nothing of the message.

@@ -179,6 +179,18 @@ async def test_a_request_that_is_never_answered_is_made_again(tab: Page, served:
     await expect(tab.locator("#outbox")).to_be_hidden()
 
 
+async def test_a_long_message_has_longer_than_a_minute_on_a_slow_network(
+    tab: Page, served: Served
+) -> None:
+    await tab.add_init_script("AbortSignal.timeout = (ms) => { window.patience = ms; }")
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    # As large as 900,000 bytes: more than a minute at 100 kbit/s.
+    await say(tab, "あ" * 100_000)
+    await ended(tab, 2)
+    assert await tab.evaluate("window.patience") > 900_000 * 8 / 100
+
+
 async def test_the_box_is_free_while_a_message_is_on_its_way(tab: Page, served: Served) -> None:
     await start_chat(tab, served, "Hello")
     await ended(tab, 1)
