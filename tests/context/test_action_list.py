@@ -334,6 +334,20 @@ def test_a_shorter_recall_list_leaves_the_record_as_it_is() -> None:
     assert len(write_record(view, view.messages[1:], (), longer, longer.lists_chars)) > 1_200
 
 
+def test_in_a_lower_limit_a_longer_recall_list_leaves_the_record_its_room() -> None:
+    view = much_read_and_done()
+    for limit in (1_600, 2_400, 4_800):
+        usual, longer = (
+            write_record(
+                view, view.messages[1:], (), replace(POLICY, recall_list_chars=chars), limit
+            )
+            for chars in (4_000, 40_000)
+        )
+        assert usual == longer
+        both = write_lists(view, view.messages[1:], [], replace(POLICY, name_list_chars=0), limit)
+        assert len(both) <= limit
+
+
 def test_neither_list_takes_room_from_the_other() -> None:
     view = much_read_and_done()
     policy = replace(POLICY, name_list_chars=0, recall_list_chars=4_000)

@@ -65,8 +65,12 @@ def write_left_out(view: View, messages: Sequence[Message], policy: Policy) -> s
 
 
 def _record_share(policy: Policy, limit: int) -> int:
-    """Return the characters of the record within a limit of it and the recall list together."""
-    return limit * policy.action_list_chars // policy.lists_chars
+    """Return the characters of the record within a limit of it and the recall list together.
+
+    However long the recall list may be, a sixth, as far as the record's own number goes.
+    """
+    share = limit * policy.action_list_chars // policy.lists_chars
+    return max(share, min(policy.action_list_chars, limit // 6))
 
 
 def strip_lists(text: str) -> str:
