@@ -230,6 +230,13 @@
 
   // What waits for a chat that was deleted goes along with the draft.
   document.addEventListener("agentweb:gone", () => { for (const entry of read(own).reverse()) takeBack(entry); });
+  // What waits in the queue has come, also where no answer said so: what is taken back from it is not sent again.
+  document.addEventListener("htmx:beforeRequest", ({ target }) => {
+    const id = /\/queue\/([^/]+)\/withdraw\/$/.exec(target.getAttribute?.("action") ?? "")?.[1];
+    if (!id) return;
+    write(own, read(own).filter((one) => one.id !== id));
+    show();
+  });
   // A budget allows messages again: why one was not sent is over, and what waits can go.
   document.addEventListener("agentweb:allowed", () => {
     document.querySelector("#composer-error [data-held]")?.remove();

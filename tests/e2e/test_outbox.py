@@ -179,6 +179,29 @@ async def test_a_request_that_is_never_answered_is_made_again(tab: Page, served:
     await expect(tab.locator("#outbox")).to_be_hidden()
 
 
+async def test_what_was_taken_back_from_the_queue_is_not_sent_again(
+    tab: Page, served: Served
+) -> None:
+    """It had come to the server; only the answer to its request did not come back."""
+    await start_chat(tab, served, "Answer in 4000 words")
+
+    async def deliver(route: Route) -> None:
+        await route.fetch()
+
+    await tab.route("**/send/", deliver, times=1)
+    await say(tab, "Never mind")
+    await expect(tab.locator(".queue li")).to_have_count(1)
+    await expect(tab.locator("#outbox")).to_contain_text("Never mind")
+    await tab.locator(".queue li").get_by_role("button", name="Remove").click()
+    await expect(tab.locator(".queue li")).to_have_count(0)
+    await expect(tab.locator("#outbox")).to_be_hidden()
+    await tab.reload()
+    await expect(tab.locator("#transcript")).not_to_contain_text("Never mind")
+    await expect(tab.locator(".queue li")).to_have_count(0)
+    await tab.locator("#stop").click()
+    await ended(tab, 1)
+
+
 async def test_a_long_message_has_longer_than_a_minute_on_a_slow_network(
     tab: Page, served: Served
 ) -> None:
