@@ -135,7 +135,7 @@ async def test_the_row_below_the_message_cuts_nothing_short(page: Page, serve_ap
     await expect(page.locator(".composer .gauge")).to_be_visible()
     assert await page.evaluate(cut) == []
     await page.get_by_role("link", name="Context inspector").first.click()
-    await expect(page.locator("#inspector")).to_be_visible()
+    await expect(page.locator("#inspector .makeup-bar")).to_be_visible()
     assert await page.evaluate(cut) == []
     # What made room stands in the panel.
     await page.locator("#meter > summary").click()

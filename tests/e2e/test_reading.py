@@ -172,7 +172,7 @@ async def test_a_printed_chat_has_its_title_all_its_text_and_nothing_to_press(
     await ended(page, 2)
     await expect(page.locator("#live .turn-versions")).to_contain_text("2/2")
     await page.get_by_role("link", name="Context inspector").first.click()
-    await expect(page.locator("#inspector")).to_be_visible()
+    await expect(page.locator("#inspector .makeup-bar")).to_be_visible()
     await page.locator("html").evaluate("node => { node.dataset.theme = 'dark' }")
     await page.emulate_media(media="print")
     for part in (
