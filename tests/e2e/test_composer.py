@@ -140,3 +140,4 @@ async def test_the_row_below_the_message_cuts_nothing_short(page: Page, serve_ap
     # What made room stands in the panel.
     await page.locator("#meter > summary").click()
     await expect(page.locator("#meter .panel")).to_contain_text("This chat: $")
+    await expect(page.locator("#meter .makeup-bar")).to_be_visible()
