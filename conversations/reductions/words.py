@@ -20,7 +20,8 @@ def name_preset(name: str) -> str:
 def describe_preset(name: str) -> str:
     """Return the name of a preset with the sentence that says what it does."""
     words = PRESET_LABELS[name]
-    return f"{_(words.label)}: {_(words.sentence)}"
+    named = {"name": _(words.label), "sentence": _(words.sentence)}
+    return _("%(name)s: %(sentence)s") % named
 
 
 def name_number(name: str) -> str:
